@@ -318,6 +318,8 @@ export const limits = {
   journalFileBytes: 4 * MiB,
   /** Heap of the administration thread, in MiB. */
   administrationHeapMiBMax: 128,
+  /** Words that the console adds to the lexicon of an account. */
+  consoleWordsMax: 500,
   /** Calls of the console that wait for the administration thread; further ones are refused. */
   administrationCallsMax: 128,
   /** Milliseconds after which an administration thread that ended is started again. */

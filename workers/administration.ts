@@ -1,13 +1,30 @@
 /** Entry of the administration thread: what the console asks of the store, and passwords. */
+import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { expose } from 'comlink';
 import { ConsoleDesk } from '../src/accounts/console-calls.js';
 import { nodeEndpoint } from '../src/comlink-node.js';
 import type { Bounds } from '../src/limits.js';
 import { storeAt, type StorePlace } from '../src/store/driver.js';
+import type { Pronouncing } from '../src/threads/messages.js';
 import { nameThread } from '../src/thread-name.js';
+import { addWord } from './lexicons/write.js';
 
 nameThread('administration');
 const { store, bounds } = workerData as { store: StorePlace; bounds: Bounds };
 if (parentPort === null) throw new Error('workers/administration.js runs as a worker thread');
-expose(new ConsoleDesk(storeAt(store, bounds), bounds), nodeEndpoint(parentPort));
+/** It pronounces, too: it has time, and no other thread for it would have to be kept. */
+class Desk extends ConsoleDesk implements Pronouncing {
+  async pronounce(...[pack, voice, segments]: Parameters<Pronouncing['pronounce']>) {
+    // Most consoles never ask: the formats are loaded at the first question.
+    const { ipasOf, pronounceOf } = await import('./engines/registry.js');
+    const pronounce = await pronounceOf(pack, bounds);
+    return pronounce && ipasOf(pronounce, segments, voice);
+  }
+}
+
+const lexicons = join(store.dataDir, 'lexicons');
+const desk = new Desk(storeAt(store, bounds), bounds, (account, entry) =>
+  addWord(lexicons, account, entry, bounds),
+);
+expose(desk, nodeEndpoint(parentPort));

@@ -158,6 +158,25 @@ export const serveSynthesis = async (
     let samples = 0;
     let madeMs = 0;
     const dueMs = () => control.dueMs(slot, madeMs);
+    // If the actor thread ended, the job goes on without a port: the front thread is about to cancel it.
+    const post = ({ pcm, words }: Pick<EngineChunk, 'pcm' | 'words'>, sampleRateHz: number) => {
+      const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample: samples, pcm, words };
+      // Before the transfer, which empties the chunk.
+      samples += pcm.length;
+      groupClock?.made((pcm.length * 1000) / sampleRateHz, dueMs(), monotonicMs());
+      actorPorts.get(actor)?.postMessage(mail, [pcm.buffer as ArrayBuffer]);
+      madeMs = (samples * 1000) / sampleRateHz;
+    };
+    const done = (effort: SynthesisEffort): SynthesisResult => {
+      const mail: ChunkMail = { type: 'segment-done', contextId, segment, samples };
+      actorPorts.get(actor)?.postMessage(mail);
+      return { type: 'done', samples, effort };
+    };
+    if (job.pauseMs !== undefined) {
+      const { sampleRateHz } = voices.voices[row]!;
+      post({ pcm: new Int16Array(Math.round((job.pauseMs * sampleRateHz) / 1000)), words: [] }, sampleRateHz);
+      return done({ startedMs: monotonicMs(), computeMs: 0 });
+    }
     let effort: SynthesisEffort | null = null;
     for (;;) {
       const stepped = await new Promise<Stepped | null>((settle, fail) => {
@@ -175,23 +194,9 @@ export const serveSynthesis = async (
       const before: SynthesisEffort = effort ?? { startedMs, computeMs: 0 };
       effort = { ...before, computeMs: before.computeMs + passedMs };
       if (control.isCancelled(slot)) return { type: 'cancelled', effort };
-      // If the actor thread ended, the job goes on without a port: the front thread is about to cancel it.
-      const port = actorPorts.get(actor);
-      const { sampleRateHz } = open();
-      if (chunk !== null && chunk.pcm.length > 0) {
-        const { pcm, words } = chunk;
-        const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample: samples, pcm, words };
-        // Before the transfer, which empties the chunk.
-        samples += pcm.length;
-        groupClock?.made((pcm.length * 1000) / sampleRateHz, dueMs(), monotonicMs());
-        port?.postMessage(mail, [pcm.buffer as ArrayBuffer]);
-        madeMs = (samples * 1000) / sampleRateHz;
-      }
+      if (chunk !== null && chunk.pcm.length > 0) post(chunk, open().sampleRateHz);
       // Sent with the last chunk, not after another step: the end of a response must not trail its last sound.
-      if (chunk === null || chunk.last) {
-        port?.postMessage({ type: 'segment-done', contextId, segment, samples } satisfies ChunkMail);
-        return { type: 'done', samples, effort };
-      }
+      if (chunk === null || chunk.last) return done(effort);
     }
   };
 

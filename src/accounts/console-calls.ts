@@ -11,6 +11,7 @@ import { record, refuseMember, userById } from './audit.js';
 import { Overview } from './overview.js';
 import { Passwords } from './passwords.js';
 import { Sessions, type SessionBounds } from './sessions.js';
+import { findAccount } from './targets.js';
 
 const AUDIT_PAGE_ROWS = 100;
 
@@ -33,8 +34,23 @@ interface OfKey {
   readonly keyId: number;
 }
 
+/** A word for the lexicon of an account. */
+export interface AccountWord {
+  readonly word: string;
+  /** Another spelling, or phonemes between slashes. */
+  readonly spoken: string;
+}
+
+/** Adds it to the files of the account. @throws {AdministrationError} */
+export type AddWord = (account: string, entry: AccountWord) => void;
+
 /** The calls over one open store, by name. Each takes what the page sent, and who sent it. */
-const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () => number) => {
+const callsOver = (
+  store: StoreAdministration,
+  bounds: ConsoleBounds,
+  addWord: AddWord,
+  nowMs: () => number,
+) => {
   const sessions = new Sessions(store, bounds, nowMs);
   const passwords = new Passwords(bounds.passwordsWaitingMax);
   const access = new Access({ store, sessions, passwords, bounds, nowMs });
@@ -142,6 +158,23 @@ const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () 
       }),
     playgroundKey: (by: By, { accountId }: OfAccount) => actAs(by).playgroundKey({ accountId }),
 
+    addWord: async (by: By, { accountId, word, spoken }: OfAccount & AccountWord) => {
+      await store.transact(async (transaction) => {
+        const actor = await userById(by.userId)(transaction);
+        const { name: subject } = await findAccount(transaction, actor, { accountId });
+        const details = `${word} = ${spoken}`;
+        await record(transaction, {
+          atMs: nowMs(),
+          actor: actor.name,
+          action: 'lexicon.add',
+          subject,
+          details,
+        });
+        // Last: if it fails, nothing is recorded.
+        addWord(subject, { word, spoken });
+      });
+      return {};
+    },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
     audit: (by: By, { beforeId }: { readonly beforeId: number | null }) =>
@@ -193,12 +226,14 @@ const refusalOf = (error: unknown): Outcome => {
 export class ConsoleDesk {
   readonly #driver: StoreDriver;
   readonly #bounds: ConsoleBounds;
+  readonly #addWord: AddWord;
   readonly #nowMs: () => number;
   #opened: Promise<{ readonly store: StoreAdministration; readonly calls: ConsoleCalls }> | null = null;
 
-  constructor(driver: StoreDriver, bounds: ConsoleBounds, nowMs: () => number = Date.now) {
+  constructor(driver: StoreDriver, bounds: ConsoleBounds, addWord: AddWord, nowMs: () => number = Date.now) {
     this.#driver = driver;
     this.#bounds = bounds;
+    this.#addWord = addWord;
     this.#nowMs = nowMs;
   }
 
@@ -226,6 +261,6 @@ export class ConsoleDesk {
 
   async #open() {
     const store = await this.#driver.administer(false);
-    return { store, calls: callsOver(store, this.#bounds, this.#nowMs) };
+    return { store, calls: callsOver(store, this.#bounds, this.#addWord, this.#nowMs) };
   }
 }

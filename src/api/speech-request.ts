@@ -26,6 +26,7 @@ import {
   type Issue,
   type Loc,
 } from './issues.js';
+import type { MarkedText } from '../text/replacements.js';
 import type { AskedSettings, Temperature } from './speech-settings.js';
 
 /** A whole number; its bounds depend on the encoding, whose row has them with messages that name it. */
@@ -77,6 +78,8 @@ export interface SpeechRequest {
   readonly settings: AskedSettings;
   readonly format: AudioFormat;
   readonly timestamps: boolean;
+  /** The text in pieces, where a dialect has markup. */
+  readonly pieces?: readonly MarkedText[];
 }
 
 export type SpeechRequestResult = { readonly ok: true; readonly request: SpeechRequest } | Refusal;

@@ -14,6 +14,7 @@ import { nodeEndpoint } from '../comlink-node.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { StorePlace } from '../store/driver.js';
+import type { Pronouncing } from '../threads/messages.js';
 import type { Answer, CallName, Question, Role, User } from './contract.js';
 import { ConsoleRefusal } from './refusal.js';
 
@@ -38,6 +39,7 @@ export type StoreCall = Extract<
   | 'invitations'
   | 'withdrawInvitations'
   | 'removeUser'
+  | 'addWord'
   | 'audit'
 >;
 
@@ -64,7 +66,7 @@ export interface OneTimeLink {
 }
 
 /** Sessions are known by the SHA-256 of their token, in base64url: `hashToken` of `src/accounts/tokens.ts`. */
-export interface ConsoleAdministration extends StoreCalls {
+export interface ConsoleAdministration extends StoreCalls, Pronouncing {
   /** Whether there is an operator. */
   claimed(): Promise<boolean>;
   /**
@@ -138,10 +140,12 @@ const unavailable = (message: string): ConsoleRefusal => new ConsoleRefusal({ co
 
 type AnswerOf<Name extends keyof ConsoleCalls> = Awaited<ReturnType<ConsoleCalls[Name]>>;
 
+type Desk = ConsoleDesk & Pronouncing;
+
 /** Calls the thread, starts it at the first call, and starts it again when it ended. */
 class AdministrationThread {
   readonly #options: AdministrationOptions;
-  #running: { readonly worker: Worker; readonly remote: Remote<ConsoleDesk> } | null = null;
+  #running: { readonly worker: Worker; readonly remote: Remote<Desk> } | null = null;
   /** Fails the calls under way. */
   readonly #underWay = new Set<(error: Error) => void>();
   #endedAtMs = -Infinity;
@@ -163,10 +167,7 @@ class AdministrationThread {
     name: Name,
     ...args: Parameters<ConsoleCalls[Name]>
   ): Promise<AnswerOf<Name>> {
-    if (this.#closed !== undefined) throw unavailable('The service is stopping.');
-    if (this.#underWay.size >= this.#options.bounds.administrationCallsMax)
-      throw unavailable('Too many calls wait for the store. Try again in a moment.');
-    const { remote } = (this.#running ??= this.#start());
+    const remote = this.#remote();
     const outcome = await this.#untilEnd<Outcome>(remote.run(name, args));
     const reason = outcome.ok ? null : outcome.reason;
     if (reason !== null && reason !== this.#reason)
@@ -176,9 +177,21 @@ class AdministrationThread {
     return outcome.answer as AnswerOf<Name>;
   }
 
+  pronounce(...question: Parameters<Pronouncing['pronounce']>): ReturnType<Pronouncing['pronounce']> {
+    return this.#untilEnd(this.#remote().pronounce(...question));
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
+  }
+
+  /** @throws {ConsoleRefusal} it takes no call now */
+  #remote(): Remote<Desk> {
+    if (this.#closed !== undefined) throw unavailable('The service is stopping.');
+    if (this.#underWay.size >= this.#options.bounds.administrationCallsMax)
+      throw unavailable('Too many calls wait for the store. Try again in a moment.');
+    return (this.#running ??= this.#start()).remote;
   }
 
   /** A comlink call never settles if the thread dies: its exit fails the calls. */
@@ -194,7 +207,7 @@ class AdministrationThread {
     }
   }
 
-  #start(): { readonly worker: Worker; readonly remote: Remote<ConsoleDesk> } {
+  #start(): { readonly worker: Worker; readonly remote: Remote<Desk> } {
     const { bounds, store, entry } = this.#options;
     if (performance.now() - this.#endedAtMs < bounds.administrationRestartMs)
       throw unavailable('The console is starting again. Try again in a moment.');
@@ -207,7 +220,7 @@ class AdministrationThread {
     // An 'error' without a listener would end the process; 'exit' follows it.
     worker.on('error', (error: Error) => (reason = error.message));
     worker.once('exit', () => this.#ended(reason));
-    return { worker, remote: wrap<ConsoleDesk>(nodeEndpoint(worker)) };
+    return { worker, remote: wrap<Desk>(nodeEndpoint(worker)) };
   }
 
   #ended(reason: string): void {
@@ -281,6 +294,8 @@ export const startAdministration = (options: AdministrationOptions): ConsoleAdmi
     playgroundKey: call('playgroundKey'),
     usage: call('usage'),
     balance: call('balance'),
+    addWord: call('addWord'),
+    pronounce: (...question) => thread.pronounce(...question),
     audit: call('audit'),
     record: call('record'),
   };

@@ -7,6 +7,8 @@ import type { Installed } from '../accounts/checks.js';
 import type { ConsoleAdministration, OpenedSession, StoreCall, StoreCalls } from './administration.js';
 import { forOperators, signedOut } from './answers.js';
 import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';
+import type { Lexicons } from '../threads/lexicons.js';
+import type { Sayer } from './said.js';
 import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
 
@@ -31,6 +33,8 @@ export const whoMay = {
   users: 'signedIn',
   voices: 'signedIn',
   lexicons: 'signedIn',
+  said: 'signedIn',
+  addWord: 'signedIn',
   accounts: 'operator',
   createAccount: 'operator',
   credit: 'operator',
@@ -67,6 +71,8 @@ export const validators: Validators = {
   users: typia.createValidateEquals<Question<'users'>>(),
   voices: typia.createValidateEquals<Question<'voices'>>(),
   lexicons: typia.createValidateEquals<Question<'lexicons'>>(),
+  said: typia.createValidateEquals<Question<'said'>>(),
+  addWord: typia.createValidateEquals<Question<'addWord'>>(),
   accounts: typia.createValidateEquals<Question<'accounts'>>(),
   createAccount: typia.createValidateEquals<Question<'createAccount'>>(),
   credit: typia.createValidateEquals<Question<'credit'>>(),
@@ -115,7 +121,8 @@ export interface CallsParts {
     view(): VoicesView;
     reload(): void;
   };
-  readonly lexicons: { readonly names: readonly string[] };
+  readonly lexicons: Pick<Lexicons, 'names' | 'reload'>;
+  readonly sayer: Pick<Sayer, 'said'>;
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
   /** Resolves when the store has all that was spent until now, if it takes writes. */
@@ -132,7 +139,7 @@ const sessionOf = ({ session }: Caller): Session => {
 };
 
 export const createCalls = (parts: CallsParts): Answers => {
-  const { about, administration, lexicons, onEnded, settled, throttle, url, voices } = parts;
+  const { about, administration, lexicons, onEnded, sayer, settled, throttle, url, voices } = parts;
   const installed = (): Installed => ({ voices: voices.ids, lexicons: lexicons.names });
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
@@ -228,6 +235,15 @@ export const createCalls = (parts: CallsParts): Answers => {
     users: stored('users'),
     voices: () => Promise.resolve(voices.view()),
     lexicons: () => Promise.resolve(lexicons.names),
+    said: async (question, caller) => {
+      const account = await administration.account(sessionOf(caller).user, question);
+      return sayer.said(account, question);
+    },
+    addWord: async (question, caller) => {
+      const answer = await administration.addWord(sessionOf(caller).user, question);
+      await lexicons.reload();
+      return answer;
+    },
     accounts: afterSettling('accounts'),
     createAccount: stored('createAccount'),
     credit: stored('credit'),

@@ -31,6 +31,7 @@ import { Gate } from './gate.js';
 import { consolePolicy, Cookies } from './headers.js';
 import { Live } from './live.js';
 import { socketAuthentication, speakRoute } from './playground.js';
+import { Sayer } from './said.js';
 import { Samples, sampleRoute } from './samples.js';
 import { Sessions } from './sessions.js';
 import { Throttle } from './throttle.js';
@@ -52,7 +53,7 @@ export interface ConsoleParts extends VoicesParts {
   readonly admission: Admission;
   readonly ledger: Pick<Ledger, 'settled'>;
   readonly speech: Speech;
-  readonly lexicons: Pick<Lexicons, 'names'>;
+  readonly lexicons: Pick<Lexicons, 'names' | 'of' | 'reload'>;
   readonly live: () => Promise<LiveView>;
   readonly bounds: Bounds;
   readonly log: Log;
@@ -95,8 +96,11 @@ export class Console {
     const voices = new InstalledVoices(parts);
     const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });
     const settled = (): Promise<void> => parts.ledger.settled();
+    const { lexicons } = parts;
+    const packs = () => parts.generation().packs;
+    const sayer = new Sayer({ administration, bounds, lexicons, packs });
     const calls = createCalls({
-      ...{ administration, throttle, voices, about, settled, lexicons: parts.lexicons },
+      ...{ administration, lexicons, sayer, throttle, voices, about, settled },
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });

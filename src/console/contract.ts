@@ -17,6 +17,7 @@ type Token = string & tags.MinLength<1> & tags.MaxLength<128>;
 type Id = number & tags.Type<'uint32'>;
 type Credits = number & tags.Type<'int64'> & tags.Minimum<0>;
 type Time = number & tags.Type<'int64'> & tags.Minimum<0>;
+type Entry = string & tags.MinLength<1> & tags.MaxLength<200>;
 type Nothing = Readonly<Record<string, never>>;
 
 /** The body of every error. */
@@ -173,6 +174,25 @@ export interface VoicesView {
   };
 }
 
+export interface SaidQuestion {
+  readonly accountId: Id;
+  readonly voice: string & tags.MaxLength<200>;
+  readonly text: string & tags.MaxLength<5000>;
+  readonly normalize: boolean;
+}
+
+export interface SaidView {
+  readonly spoken: string;
+  /** The voice knows phonemes; otherwise each `ipa` is empty. */
+  readonly hasPhonemes: boolean;
+  readonly words: readonly {
+    readonly word: string;
+    readonly ipa: string;
+    /** The entry of a lexicon, or the rule, that replaced it. */
+    readonly by?: string;
+  }[];
+}
+
 export interface InvitationLink {
   /** Complete. Shown once. */
   readonly url: string;
@@ -218,6 +238,10 @@ export interface Calls {
   voices: Call<Nothing, VoicesView>;
   /** The names of the lexicons that keys and accounts can have. */
   lexicons: Call<Nothing, readonly string[]>;
+  /** What will be said of a text, with the lexicons of the account. */
+  said: Call<SaidQuestion, SaidView>;
+  /** Adds a word to the account's lexicon, or changes it. The next utterance uses it. */
+  addWord: Call<{ readonly accountId: Id; readonly word: Entry; readonly spoken: Entry }, Nothing>;
 
   // Operators.
   accounts: Call<Nothing, readonly AccountView[]>;

@@ -95,7 +95,7 @@ const open = (
     if (isWholeFraming(responder.framing) && exchange.outcome === 'failed') lease.void();
     context.release();
   });
-  context.append(text);
+  for (const piece of request.pieces ?? [{ text }]) context.append(piece.text, piece);
   context.end();
 };
 

@@ -125,10 +125,10 @@ export class Context implements SpeechContext, SegmentOwner {
     return admits({ ...options, textUnits: textUnits + this.#utterances.uncutUnits });
   }
 
-  append(text: string): void {
-    if (this.#isClosed || text === '') return;
+  append(text: string, markup?: Parameters<SpeechContext['append']>[1]): void {
+    if (this.#isClosed || (text === '' && markup?.pauseMs === undefined)) return;
     this.#demand.appended();
-    this.#utterances.append(text);
+    this.#utterances.append(text, markup);
     this.#feed();
   }
 

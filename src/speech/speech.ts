@@ -5,6 +5,7 @@
 import type { AudioFormat } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Lease } from '../accounts/lease.js';
+import type { Markup } from '../text/replacements.js';
 import type { Frame, Framing } from '../threads/messages.js';
 import type { VoiceCatalogue } from '../threads/voices.js';
 
@@ -38,8 +39,11 @@ export interface SpeechContext {
    * before a flush or an end of held words. A listener who is being served goes on being served.
    */
   admits(textUnits: number): boolean;
-  /** Text in pieces, split anywhere, is spoken as if it had been appended whole. */
-  append(text: string): void;
+  /**
+   * Text in pieces, split anywhere, is spoken as if it had been appended whole.
+   * @param markup of this piece. Before and after a pause the text is cut
+   */
+  append(text: string, markup?: Markup): void;
   /**
    * Speaks all that was appended, then emits `flushed` with this id. Later text begins a new utterance. Its times run on.
    */

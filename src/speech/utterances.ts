@@ -7,7 +7,14 @@ import type { Bounds } from '../limits.js';
 import { codePointCount, endOfSlice } from '../text/code-points.js';
 import { pronounced, type Lexicon } from '../text/lexicon.js';
 import { normalise } from '../text/normalise/normalise.js';
-import { mergeReplacements, type Replacement } from '../text/replacements.js';
+import { MarkedForms } from '../text/marked-forms.js';
+import {
+  mergeReplacements,
+  type Markup,
+  type Origins,
+  type Replacement,
+  type SpokenForm,
+} from '../text/replacements.js';
 import { Segmenter, type Segment } from '../text/segments.js';
 import {
   isSocketFraming,
@@ -32,32 +39,43 @@ interface FlushEnd {
  *
  * @param language of the voice, BCP 47
  * @param lexicons the strongest first; their entries win over the spoken forms of numbers
+ * @param origins gets what each spoken form came from
  */
 export const requestOf = (
-  { text, words, before, beforeIsWhole, after, index }: Segment & Pick<ScheduledSegment, 'index'>,
+  {
+    text,
+    words,
+    forms = [],
+    pauseMs,
+    before,
+    beforeIsWhole,
+    after,
+    index,
+  }: Segment & Pick<ScheduledSegment, 'index'>,
   settings: SpeechSettings,
   bounds: Bounds,
   language: string,
   lexicons: readonly Lexicon[] = [],
+  origins?: Origins,
 ): Omit<SegmentRequest, 'seed' | 'utteranceSeed'> => ({
   text,
   words,
   ...spokenForms(
-    pronounced(lexicons, text, words, language),
-    settings.normalizeText ? normalise(text, words, bounds, language) : [],
+    forms,
+    pronounced(lexicons, text, words, language, origins),
+    settings.normalizeText ? normalise(text, words, bounds, language, origins) : [],
   ),
   before,
   beforeIsWhole: beforeIsWhole === true,
   after,
   isFirst: index === 0,
+  ...(pauseMs !== undefined && { pauseMs }),
   settings,
 });
 
-const spokenForms = (
-  ofLexicons: readonly Replacement[],
-  normalised: readonly Replacement[],
-): Pick<SegmentRequest, 'spoken'> => {
-  const spoken = mergeReplacements(ofLexicons, normalised);
+/** @param lists the strongest first */
+const spokenForms = (...lists: readonly (readonly Replacement[])[]): Pick<SegmentRequest, 'spoken'> => {
+  const spoken = lists.reduceRight((weaker, stronger) => mergeReplacements(stronger, weaker));
   return spoken.length === 0 ? {} : { spoken };
 };
 
@@ -75,6 +93,21 @@ export const tokensOf = (
 };
 
 type UtteranceOptions = Pick<ContextOptions, 'framing' | 'settings' | 'settingsNow'>;
+type Pending =
+  | string
+  | { readonly flushId: string }
+  | { readonly pauseMs: number }
+  | { readonly text: string; readonly form: SpokenForm };
+
+const textOf = (entry: Pending): string =>
+  typeof entry === 'string' ? entry : 'text' in entry ? entry.text : '';
+
+const isFlush = (entry: Pending): boolean => typeof entry === 'object' && 'flushId' in entry;
+
+const pauseOf = (pauseMs: number): Segment => ({
+  ...{ text: '', words: [], tokenContinues: false, before: '', after: '', speak: true },
+  pauseMs,
+});
 
 export class Utterances {
   readonly #segmenter: Segmenter;
@@ -87,7 +120,8 @@ export class Utterances {
   readonly #language: string;
   readonly #lexicons: (settings: SpeechSettings) => readonly Lexicon[];
   readonly #speaksBlankText: boolean;
-  readonly #pending: (string | { readonly flushId: string })[] = [];
+  readonly #pending: Pending[] = [];
+  readonly #forms = new MarkedForms();
   /** Flushes whose text is cut, with the number of segments before them. */
   readonly #flushes: { readonly flush: FlushEnd; readonly segments: number }[] = [];
   /** Code points to charge, of the segments from `#charged` on. White space is charged with the text after it. */
@@ -164,8 +198,14 @@ export class Utterances {
     return this.#cutSegments > this.#utteranceStart;
   }
 
-  append(text: string): void {
+  append(text: string, { pauseMs = 0, form }: Markup = {}): void {
     this.#uncutUnits += text.length;
+    if (pauseMs > 0) this.#pending.push({ pauseMs });
+    if (text === '') return;
+    if (form !== undefined) {
+      this.#pending.push({ text, form });
+      return;
+    }
     const last = this.#pending.at(-1);
     // Words that come letter by letter wait as a few long texts.
     if (typeof last === 'string' && last.length < SLICE_UNITS)
@@ -191,8 +231,11 @@ export class Utterances {
     if (typeof next === 'string') {
       const end = endOfSlice(next, SLICE_UNITS);
       if (end < next.length) this.#pending.unshift(next.slice(end));
-      return this.#number(this.#segmenter.push(next.slice(0, end)));
+      return this.#push(next.slice(0, end));
     }
+    if (next !== undefined && 'text' in next) return this.#push(next.text, next.form);
+    if (next !== undefined && 'pauseMs' in next)
+      return this.#number([...this.#segmenter.flush(), pauseOf(next.pauseMs)]);
     if (next !== undefined) {
       const segments = this.#number(this.#segmenter.flush());
       this.#utteranceStart = this.#cutSegments;
@@ -234,16 +277,17 @@ export class Utterances {
    */
   drop(announced: number, withdraw: (fromSegment: number) => void): number {
     let characters = 0;
-    const lastFlush = this.#pending.findLastIndex((entry) => typeof entry !== 'string');
-    for (const text of this.#pending.splice(lastFlush + 1) as string[]) {
+    const lastFlush = this.#pending.findLastIndex(isFlush);
+    for (const text of this.#pending.splice(lastFlush + 1).map(textOf)) {
       characters += codePointCount(text);
       this.#uncutUnits -= text.length;
     }
     // All text that is cut comes before a flush: it belongs to a complete utterance.
     if (lastFlush >= 0) return characters;
-    for (const { text } of this.#segmenter.flush()) {
-      characters += codePointCount(text);
-      this.#uncutUnits -= text.length;
+    for (const segment of this.#segmenter.flush()) {
+      this.#forms.take(segment);
+      characters += codePointCount(segment.text);
+      this.#uncutUnits -= segment.text.length;
     }
     const kept = Math.max(announced, this.#utteranceStart);
     withdraw(kept);
@@ -269,11 +313,17 @@ export class Utterances {
     this.#uncutUnits = 0;
   }
 
+  #push(text: string, form?: SpokenForm): ScheduledSegment[] {
+    this.#forms.push(text, form);
+    return this.#number(this.#segmenter.push(text));
+  }
+
   #number(segments: readonly Segment[]): ScheduledSegment[] {
     const spoken: ScheduledSegment[] = [];
     for (const segment of segments) {
       this.#uncharged += codePointCount(segment.text);
       this.#uncutUnits -= segment.text.length;
+      const forms = this.#forms.take(segment);
       if (!segment.speak) {
         if (this.#keepsBlanks) this.#blank += segment.text;
         continue;
@@ -281,7 +331,8 @@ export class Utterances {
       this.#charges.push(this.#uncharged);
       this.#uncharged = 0;
       if (!this.hasBegunUtterance) this.#settings = this.#settingsNow();
-      const scheduled = { ...segment, ...this.takeBlank(), index: this.#cutSegments++ };
+      const own = forms.length === 0 ? {} : { forms };
+      const scheduled = { ...segment, ...own, ...this.takeBlank(), index: this.#cutSegments++ };
       this.#settingsOf.set(scheduled, this.#settings);
       spoken.push(scheduled);
     }

@@ -1,7 +1,13 @@
 /** A pronunciation lexicon: words and phrases with the form that is spoken in their place. */
 import { isWithin } from './language.js';
 import { addressesIn } from './normalise/normalise.js';
-import { ipaPlace, mergeReplacements, type Replacement } from './replacements.js';
+import {
+  ipaPlace,
+  mergeReplacements,
+  type Origins,
+  type Replacement,
+  type SpokenForm,
+} from './replacements.js';
 import type { Span } from './words.js';
 
 /** How an entry is compared: `smart` ignores case if the entry has no capital. */
@@ -13,8 +19,7 @@ export interface LexiconEntry {
   readonly caseRule: CaseRule;
   /** BCP 47; `null` for voices of all languages. */
   readonly language: string | null;
-  /** Another spelling, or phonemes. */
-  readonly form: { readonly spelling: string } | { readonly ipa: string };
+  readonly form: SpokenForm;
 }
 
 /** The most words of a phrase. */
@@ -32,11 +37,17 @@ const opening = /^[([{"'‘’“«‹„¿¡*_]+/;
 const closing = /[.,;:!?…)\]}"'’”»›*_。，！？।]+$/;
 
 export class Lexicon {
+  /** What it holds for: `service`, `voice NAME` or `account NAME`. */
+  readonly scope: string;
   /** By the folded phrase. */
   readonly #entries = new Map<string, LexiconEntry[]>();
   /** The most words of a phrase that begins with this one. */
   readonly #longest = new Map<string, number>();
   #size = 0;
+
+  constructor(scope = 'service') {
+    this.scope = scope;
+  }
 
   get size(): number {
     return this.#size;
@@ -87,8 +98,9 @@ const ignoresCase = ({ caseRule, written: text }: LexiconEntry): boolean =>
 /** The sound of "'s" after phonemes. */
 const ownerSound = (ipa: string): string => (/[szʃʒ]$/.test(ipa) ? 'ᵻz' : /[ptkfθ]$/.test(ipa) ? 's' : 'z');
 
-const formOf = (
-  { form }: LexiconEntry,
+/** @param lead, owner, tail what stands around the words: marks, and "'s" */
+export const formOf = (
+  form: SpokenForm,
   lead: string,
   owner: string,
   tail: string,
@@ -125,16 +137,18 @@ const readings = (tokens: readonly string[]) => {
  * large the lexicons are.
  *
  * @param language of the voice
+ * @param origins gets the entry of each replacement
  */
 export const pronounced = (
   lexicons: readonly Lexicon[],
   text: string,
   words: readonly Span[],
   language: string,
+  origins?: Origins,
 ): readonly Replacement[] =>
   mergeReplacements(
-    lexicons.length === 0 ? [] : entriesIn(lexicons, text, words, language),
-    addressesIn(text, words, language),
+    lexicons.length === 0 ? [] : entriesIn(lexicons, text, words, language, origins),
+    addressesIn(text, words, language, origins),
   );
 
 const entriesIn = (
@@ -142,11 +156,12 @@ const entriesIn = (
   text: string,
   words: readonly Span[],
   language: string,
+  origins?: Origins,
 ): Replacement[] => {
   const found: Replacement[] = [];
   const tokenOf = (at: number) => text.slice(words[at]!.start, words[at]!.end);
   for (let first = 0; first < words.length;) {
-    const match = longestAt(lexicons, tokenOf, first, words.length, language);
+    const match = longestAt(lexicons, tokenOf, first, words.length, language, origins);
     if (match !== null) found.push(match);
     first = match === null ? first + 1 : match.last + 1;
   }
@@ -159,6 +174,7 @@ const longestAt = (
   first: number,
   end: number,
   language: string,
+  origins?: Origins,
 ): Replacement | null => {
   const token = tokenOf(first);
   if (token.length > tokenUnitsMax) return null;
@@ -179,8 +195,10 @@ const longestAt = (
     for (const lexicon of lexicons)
       for (const { lead, phrase, owner, tail } of readings(tokens)) {
         const entry = phrase === '' ? null : lexicon.find(phrase, language);
-        if (entry !== null)
-          return { first, last: first + tokens.length - 1, ...formOf(entry, lead, owner, tail) };
+        if (entry === null) continue;
+        const match = { first, last: first + tokens.length - 1, ...formOf(entry.form, lead, owner, tail) };
+        origins?.set(match, `lexicon (${lexicon.scope}): ${entry.written}`);
+        return match;
       }
   return null;
 };

@@ -13,6 +13,23 @@ export interface Replacement {
   readonly ipa?: string;
 }
 
+/** What is spoken in the place of written words: another spelling, or phonemes. */
+export type SpokenForm = { readonly spelling: string } | { readonly ipa: string };
+
+/** What a client's markup says of a piece of text: a pause before it, and a form that is spoken in its place. */
+export interface Markup {
+  readonly pauseMs?: number;
+  readonly form?: SpokenForm;
+}
+
+/** A piece of a text, and its markup. */
+export interface MarkedText extends Markup {
+  readonly text: string;
+}
+
+/** The entry of a lexicon, or the rule, that each replacement came from: for people who look. */
+export type Origins = Map<Replacement, string>;
+
 /** Stands for phonemes in a spoken form; the rest of it is punctuation. */
 export const ipaPlace = '\ufffc';
 

@@ -24,15 +24,18 @@ import { earlyPlace, isEarlyClause } from './early-place.js';
 import { type FullStop, fullStopAfter, goesOnAfter } from './full-stop.js';
 import { primaryLanguage } from './language.js';
 import { clauseAfter, clauseBefore } from './neighbours.js';
+import type { Markup, Replacement } from './replacements.js';
 import { type Span, wordSpans } from './words.js';
 
-export interface Segment {
+export interface Segment extends Pick<Markup, 'pauseMs'> {
   /** The concatenated texts of all segments are the text that was pushed. */
   readonly text: string;
   /** Tokens as offsets into `text`, in order. Empty for white space. */
   readonly words: readonly Span[];
   /** The last token continues as the first token of the next segment: they are one word. */
   readonly tokenContinues: boolean;
+  /** Forms that its markup gives to some of its words. */
+  readonly forms?: readonly Replacement[];
   /**
    * The text before and after it in a clause that is cut only because of its length, as far as it affects the sound. '' if
    * no clause is cut.

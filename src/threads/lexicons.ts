@@ -77,7 +77,7 @@ const HEAP_MIB = 96;
 export interface LexiconsParts {
   readonly folder: string;
   readonly bounds: LexiconBounds;
-  readonly log: Log;
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   /** The compiled `workers/lexicons.ts`. */
   readonly entry: URL;
 }
@@ -185,7 +185,7 @@ export class Lexicons {
           return;
         }
         const key = keyOf(mail.scope);
-        const lexicon = next.get(key) ?? new Lexicon();
+        const lexicon = next.get(key) ?? new Lexicon(key);
         next.set(key, lexicon);
         for (const one of mail.entries) if (!lexicon.add(one)) crowded.add(mail.path);
       });

@@ -14,7 +14,7 @@ import type { Bounds } from '../limits.js';
 import type { Replacement } from '../text/replacements.js';
 import type { Span } from '../text/words.js';
 import type { Placement } from './gpu.js';
-import type { LongStep, VoicePack } from './voices.js';
+import type { LongStep, Voice, VoicePack } from './voices.js';
 
 /** `Span`: a range of UTF-16 offsets into a segment's text. `Replacement`: the spoken form of some of its tokens. */
 export type { Replacement, Span };
@@ -89,11 +89,26 @@ export interface SegmentRequest {
   readonly beforeIsWhole?: boolean;
   /** The first of its context: first audio waits for it. */
   readonly isFirst?: boolean;
+  /** Silence of this length, and no text. */
+  readonly pauseMs?: number;
   readonly settings: SpeechSettings;
   /** Equal requests with equal seeds give equal samples, however their steps are scheduled. So a retry can resume. */
   readonly seed: number;
   /** The same for all segments that are to sound like one reading. */
   readonly utteranceSeed: number;
+}
+
+/** A segment as a voice pronounces it. */
+export type WrittenSegment = Pick<SegmentRequest, 'text' | 'words' | 'spoken'>;
+
+/** Pronounces texts for people who look at them. */
+export interface Pronouncing {
+  /** @returns for each segment, the phonemes of each of its words; `null` if the voices of the pack read letters */
+  pronounce(
+    pack: VoicePack,
+    voice: Voice,
+    segments: readonly WrittenSegment[],
+  ): Promise<readonly (readonly string[])[] | null>;
 }
 
 /** The piscina task. */

@@ -44,6 +44,8 @@ t.test('every route with every role and with none', async (t) => {
     users: { accountId },
     voices: {},
     lexicons: {},
+    said: { accountId, voice: 'wren', text: 'Hello.', normalize: false },
+    addWord: { accountId, word: 'kettle', spoken: 'teapot' },
     accounts: {},
     createAccount: { name: 'third', credits: null },
     credit: { accountId, credits: 5 },

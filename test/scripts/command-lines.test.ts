@@ -37,7 +37,7 @@ for (const program of ['torture', 'bench', 'soak']) {
   });
 }
 
-for (const script of ['usage', 'say', 'torture/main', 'soak/main'])
+for (const script of ['usage', 'phonemes', 'say', 'torture/main', 'soak/main'])
   t.test(`${script} ends quietly when the reader of its output has gone`, async (t) => {
     const file = fileURLToPath(new URL(`../../scripts/${script}.js`, import.meta.url));
     const args = ['--disable-warning=ExperimentalWarning', file, '--help'];

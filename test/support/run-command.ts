@@ -25,7 +25,7 @@ export const runner =
 export const spawnCommand = (
   script: string,
   args: readonly string[],
-  options: { readonly env?: NodeJS.ProcessEnv; readonly cwd?: string } = {},
+  options: { readonly env?: NodeJS.ProcessEnv; readonly cwd?: string; readonly input?: string } = {},
 ): CommandResult => {
   const file = fileURLToPath(new URL(`../../scripts/${script}.js`, import.meta.url));
   const { status, stdout, stderr } = spawnSync(

@@ -4,10 +4,11 @@ import type { GpuGraphs, Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
 import type { Log } from '../../src/log.js';
 import type { GpuState, Placement } from '../../src/threads/gpu.js';
-import type { SegmentRequest, WordTime } from '../../src/threads/messages.js';
+import type { SegmentRequest, WordTime, WrittenSegment } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Voice, VoicePack } from '../../src/threads/voices.js';
 import type { DerivedFiles } from './graph/derived.js';
+import type { PhonemicWord } from './g2p/speech.js';
 import type { PackContent, PackFolder } from './pack.js';
 
 /** What one step made. */
@@ -146,6 +147,9 @@ export interface ReadMeans {
   readonly derived: DerivedFiles;
 }
 
+/** Pronounces a segment as a voice does. */
+export type Pronounce = (segment: WrittenSegment, voice: Voice) => readonly PhonemicWord[];
+
 /** A voice format: one folder beside this file. */
 export interface VoiceFormat {
   /** Name of the folder. */
@@ -166,4 +170,6 @@ export interface VoiceFormat {
    * @throws {VoicePackError} in one line that names the file
    */
   load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<Engine>;
+  /** The pronunciation of a pack, without its models. Absent, or `null`: its voices read letters. */
+  pronounce?(pack: VoicePack, bounds: Bounds): Promise<Pronounce | null>;
 }

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import type { Provider } from '../../src/config.js';
+import type { Bounds } from '../../src/limits.js';
 import { cudaDeviceOf } from '../../src/threads/device.js';
 import { GpuState } from '../../src/threads/gpu.js';
 import type { SynthesisThreadData } from '../../src/threads/messages.js';
@@ -14,6 +15,7 @@ import {
   type ReadPacks,
   type RefusedPack,
   type TrialResult,
+  type Voice,
   type VoicePack,
   VoicePackError,
   closeFiles,
@@ -24,6 +26,7 @@ import type {
   EngineMeans,
   LoadedVoices,
   PackUse,
+  Pronounce,
   ReadMeans,
   VoiceFormat,
 } from './engine.js';
@@ -93,6 +96,26 @@ export const readEntry = async (
     throw packFault(entry, error);
   }
 };
+
+/** @returns `null` if the voices of the pack read letters */
+export const pronounceOf = async (
+  pack: VoicePack,
+  bounds: Bounds,
+  known = formats,
+): Promise<Pronounce | null> =>
+  (await known.find(({ name }) => name === pack.engine)?.pronounce?.(pack, bounds)) ?? null;
+
+/** @returns for each segment, the phonemes of each of its words */
+export const ipasOf = (
+  pronounce: Pronounce,
+  segments: readonly Parameters<Pronounce>[0][],
+  voice: Voice,
+): string[][] =>
+  segments.map((segment) => {
+    const ipas: string[][] = segment.words.map(() => []);
+    for (const { word, ipa } of pronounce(segment, voice)) if (word !== null) ipas[word]!.push(ipa);
+    return ipas.map((parts) => parts.join(' '));
+  });
 
 type RunTrial = (entry: PackEntry) => ReturnType<Trial>;
 

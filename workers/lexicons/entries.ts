@@ -1,4 +1,5 @@
 /** Entries of lexicons and the check of their phonemes, for all forms of files; and the plain form. */
+import { ipaOf } from '../../src/text/ipa.js';
 import { phraseWordsMax, type CaseRule, type LexiconEntry } from '../../src/text/lexicon.js';
 import type { Bounds } from '../../src/limits.js';
 
@@ -25,28 +26,6 @@ export class LexiconFileError extends Error {
 }
 
 export type EntryBounds = Pick<Bounds, 'lexiconTextMax'>;
-
-const ipaLetters = new Set(
-  'abcdefghijklmnopqrstuvwxyzæçðøħŋœǀǁǂǃɐɑɒɓɔɕɖɗɘəɚɛɜɝɞɟɠɡɢɣɤɥɦɧɨɪɫɬɭɮɯɰɱɲɳɴɵɶɸɹɺɻɽɾʀʁʂʃʄʈʉʊʋʌʍʎʏʐʑʒʔʕʘʙʛʜʝʟʡʢβθχᵻᵊᵿ' +
-    'ˈˌːˑ˞ʰʲʷˠˤⁿˡʼ ',
-);
-
-/** Signs that people type for others, and marks that do not change the sound. */
-const sameSigns: Readonly<Record<string, string>> = {
-  ...{ "'": 'ˈ', '’': 'ˈ', '´': 'ˈ', ':': 'ː', g: 'ɡ', ʤ: 'dʒ', ʧ: 'tʃ', ʦ: 'ts', ʣ: 'dz' },
-  ...{ '.': '', '-': '', '‿': '', '|': '', '\u0361': '', '\u035c': '' },
-};
-
-/** @returns phonemes as espeak-ng writes them, or the first sign that is not a phoneme */
-const ipaOf = (text: string): { readonly ipa: string } | { readonly sign: string } => {
-  let ipa = '';
-  for (const character of text.normalize('NFD')) {
-    const sign = sameSigns[character] ?? character;
-    if (sign === character && !ipaLetters.has(sign) && !/[\u0300-\u036f]/.test(sign)) return { sign };
-    ipa += sign;
-  }
-  return { ipa: ipa.normalize('NFC').replace(/\s+/g, ' ').trim() };
-};
 
 export interface WrittenEntry {
   readonly written: string;

@@ -22,6 +22,7 @@ import type { AskedSettings, Speed } from '../../api/speech-settings.js';
 import type { RequestHead } from '../../front/request-head.js';
 import type { Asked } from '../../front/speech-route.js';
 import { formatIn } from './formats.js';
+import { readTags } from './tags.js';
 
 /** Further settings are accepted and do nothing. */
 export interface VoiceSettings {
@@ -112,8 +113,10 @@ export const parseSpeechBody =
     const body = json.value;
     if ('loc' in format || !isSpeechBody(body))
       return refuse([...before, ...openIssues(bodyFields, body, ['body'], bounds)], bounds);
+    const pieces = readTags(body.text);
     const request: SpeechRequest = {
-      text: body.text,
+      text: pieces.map(({ text }) => text).join(''),
+      pieces,
       settings: settingsIn(voiceIn(head, voices), body.apply_text_normalization, body.voice_settings),
       format,
       timestamps,

@@ -15,9 +15,11 @@ import { idIn, readFrame, wordIssues, type ClientFrame } from '../../api/ws-fram
 import type { OpenContexts, SocketAct, SocketErrorReason, SocketProtocol } from '../../front/ws/protocol.js';
 import type { Bounds } from '../../limits.js';
 import type { SocketFraming } from '../../threads/messages.js';
+import type { MarkedText } from '../../text/replacements.js';
 import { isBlank } from '../../text/words.js';
 import { wordsOf } from './errors.js';
 import { settingsIn, voiceSettingsField, type VoiceSettings } from './request.js';
+import { TagReader } from './tags.js';
 
 /** Further members are accepted and do nothing: generation_config, try_trigger_generation, dictionaries ... */
 interface ClientMessage {
@@ -79,6 +81,9 @@ export const keyInMessage = (message: Buffer, bounds: ApiBounds): string => {
 /** The `code` of every error message of this API. */
 const ERROR_CODE = 1008;
 
+const textActs = (contextId: string | null, pieces: readonly MarkedText[]): SocketAct[] =>
+  pieces.map(({ text, ...markup }) => ({ type: 'text', contextId, text, markup }));
+
 type ProtocolBounds = ApiBounds & Pick<Bounds, 'contextsPerSocketMax'>;
 
 export class ElevenLabsProtocol implements SocketProtocol {
@@ -90,6 +95,8 @@ export class ElevenLabsProtocol implements SocketProtocol {
   readonly #bounds: ProtocolBounds;
   /** Contexts that ended with an error. Texts that were under way to them must not open them again. */
   readonly #failed = new Set<string | null>();
+  /** Of open contexts. A tag may be split over messages. */
+  readonly #tags = new Map<string | null, TagReader>();
 
   constructor(settings: SocketSettings, bounds: ProtocolBounds) {
     this.framing = settings.isSync ? 'elevenlabs-sync' : 'elevenlabs';
@@ -121,6 +128,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
   }
 
   cancelled(contextId: string | null): string {
+    this.#tags.delete(contextId);
     return JSON.stringify({ audio: null, isFinal: true, ...this.#named(contextId) });
   }
 
@@ -134,6 +142,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
   }
 
   #noteFailed(contextId: string | null): void {
+    this.#tags.delete(contextId);
     this.#failed.add(contextId);
     const [oldest = null] = this.#failed;
     if (this.#failed.size > this.#bounds.contextsPerSocketMax) this.#failed.delete(oldest);
@@ -163,7 +172,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
     const context = contexts.get(null);
     if (message.text === '' || message.close_socket === true)
       return context?.isOpen === true
-        ? [{ type: 'close', contextId: null }, { type: 'end' }]
+        ? [...this.#rest(null), { type: 'close', contextId: null }, { type: 'end' }]
         : [{ type: 'end' }];
     // Some clients send a text after the end, to keep the socket alive.
     return context?.isOpen === false ? [] : this.#readText(message, null, contexts);
@@ -182,10 +191,24 @@ export class ElevenLabsProtocol implements SocketProtocol {
       context === undefined ? this.#start(message, contextId) : { type: 'keep', contextId },
     ];
     // White space only keeps the context alive, unless it comes after a word.
-    if (!isBlank(text) || (context?.isMidUtterance === true && text !== ''))
-      acts.push({ type: 'text', contextId, text: this.#spaced(text) });
-    if (message.flush === true) acts.push({ type: 'flush', contextId, flushId: null });
+    const tags = this.#tagsOf(contextId);
+    const isWord = !isBlank(text) || tags.isWaiting;
+    if (isWord || (context?.isMidUtterance === true && text !== ''))
+      acts.push(...textActs(contextId, tags.push(this.#spaced(text))));
+    if (message.flush === true)
+      acts.push(...this.#rest(contextId), { type: 'flush', contextId, flushId: null });
     return acts;
+  }
+
+  #tagsOf(contextId: string | null): TagReader {
+    const tags = this.#tags.get(contextId) ?? new TagReader();
+    this.#tags.set(contextId, tags);
+    return tags;
+  }
+
+  /** The text that may have been a tag. */
+  #rest(contextId: string | null): readonly SocketAct[] {
+    return textActs(contextId, this.#tags.get(contextId)?.end() ?? []);
   }
 
   #spaced(text: string): string {

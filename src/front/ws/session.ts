@@ -281,7 +281,7 @@ export class Session {
       case 'text':
         this.#busyMs = this.#parts.clock();
         this.#record.text(this.#busyMs);
-        context.text(act.text);
+        context.text(act.text, act.markup);
         // A refusal may have ended it.
         return context.isOpen;
       case 'flush':

@@ -18,6 +18,7 @@ import { FirstAudio } from '../../speech/first-audio.js';
 import type { Activity, FrameSink, SpeechContext } from '../../speech/speech.js';
 import type { PartOfKey } from '../../byte-budget.js';
 import type { Waiting } from '../../store/allotments.js';
+import type { Markup } from '../../text/replacements.js';
 import { isBlank } from '../../text/words.js';
 import { codePointCount } from '../../text/code-points.js';
 import { Lane } from '../sender.js';
@@ -171,8 +172,9 @@ export class SocketContext {
     return this.#parts.lease.wait(text, isHolding || !isBlank(text), decide);
   }
 
-  text(text: string): void {
-    if (this.#refusal !== null || text === '') return;
+  text(text: string, markup?: Markup): void {
+    // A pause without text belongs to the words before it.
+    if (this.#refusal !== null || (text === '' && !(markup?.pauseMs && this.#isMidUtterance))) return;
     const characters = this.#count.add(text);
     const refusal = this.#admit(text, characters);
     if (refusal !== null) {
@@ -186,7 +188,7 @@ export class SocketContext {
     }
     this.#characters += characters;
     this.#isMidUtterance ||= !isBlank(text);
-    this.#drive((speech) => speech.append(text));
+    this.#drive((speech) => speech.append(text, markup));
   }
 
   flush(clientFlushId?: string): void {

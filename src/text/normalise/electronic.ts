@@ -1,5 +1,5 @@
 /** E-mail, web and network addresses, as people read them out: "jane dot doe at example dot com". */
-import { type AddressWords, type Reading, type Rule, say, type Token, wordSet } from './tokens.js';
+import { type AddressWords, named, type Reading, type Rule, say, type Token, wordSet } from './tokens.js';
 
 /** Top-level domains: "example.com" is an address without "www" too. */
 const endings = wordSet(
@@ -102,12 +102,11 @@ const spell = (text: string, words: AddressWords, country = ''): string => {
 };
 
 /** main.py, readme.md, and domains that are in no list @param words of the language */
-export const fileNames =
-  (words: AddressWords): Rule =>
-  (tokens, at) => {
+export const fileNames = (words: AddressWords): Rule =>
+  named('fileNames', (tokens, at) => {
     const { core } = tokens.at(at);
     return /^[a-z][a-z\d_-]{2,40}\.[a-z]{2,4}$/.test(core) ? say(spell(core, words)) : null;
-  };
+  });
 
 const hostWords = (host: string, words: AddressWords): string =>
   /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
@@ -158,10 +157,8 @@ const hexWords = (text: string, words: AddressWords): string =>
   }).join(' ');
 
 /** 2001:db8::1, [::1]:8080, 00:1A:2B:3C:4D:5E @param words of the language */
-export const networkAddresses =
-  (words: AddressWords): Rule =>
-  (tokens, at) =>
-    networkAddress(tokens.at(at), words);
+export const networkAddresses = (words: AddressWords): Rule =>
+  named('networkAddresses', (tokens, at) => networkAddress(tokens.at(at), words));
 
 const networkAddress = ({ core, lead, tail }: Token, words: AddressWords): Reading | null => {
   if (mac.test(core))

@@ -5,14 +5,22 @@
  */
 import type { Bounds } from '../../limits.js';
 import { primaryLanguage } from '../language.js';
-import { type Replacement, silentForm } from '../replacements.js';
+import { type Origins, type Replacement, silentForm } from '../replacements.js';
 import { type Span, wordSpans } from '../words.js';
 import { spokenAddress } from './electronic.js';
 import { english } from './english/english.js';
 import { french } from './european/french.js';
 import { german } from './european/german.js';
 import { spanish } from './european/spanish.js';
-import { type Joined, type LanguageRules, type Reading, type Token, Tokens, trim } from './tokens.js';
+import {
+  type Joined,
+  type LanguageRules,
+  type Reading,
+  type Rule,
+  type Token,
+  Tokens,
+  trim,
+} from './tokens.js';
 
 /** Rules of a BCP 47 tag. The other languages leave all forms to the voice. */
 const languages: Readonly<Record<string, (language: string) => LanguageRules>> = {
@@ -36,12 +44,15 @@ const rulesFor = (language: string): LanguageRules | null => {
   return made;
 };
 
-const read = ({ rules, touchable }: LanguageRules, tokens: Tokens, at: number): Reading | null => {
+/** What a rule says, and which it was. */
+type Found = readonly [reading: Reading, rule: Rule];
+
+const read = ({ rules, touchable }: LanguageRules, tokens: Tokens, at: number): Found | null => {
   const { core, raw, latin } = tokens.at(at);
   if (!latin || raw.length === 0 || !touchable.test(core === '' ? raw.slice(0, 1) : core)) return null;
   for (const rule of rules) {
     const reading = rule(tokens, at);
-    if (reading !== null) return reading;
+    if (reading !== null) return [reading, rule];
   }
   return null;
 };
@@ -77,12 +88,14 @@ const readPieces = (
  * @param language of the voice, BCP 47
  * @returns in order, without overlap; empty if the text is spoken as written. Time is proportional to the length of the
  *   text; the result is at most about sixteen times as long.
+ * @param origins gets the name of the rule of each replacement
  */
 export const normalise = (
   text: string,
   words: readonly Span[],
   bounds: Pick<Bounds, 'normalisedTokenMax'>,
   language = 'en-US',
+  origins?: Origins,
 ): Replacement[] => {
   const rules = rulesFor(language);
   if (rules === null) return [];
@@ -91,21 +104,25 @@ export const normalise = (
   const spans = groups.map(({ first, last }) => ({ start: words[first]!.start, end: words[last]!.end }));
   const tokens = new Tokens(text, spans, bounds, primaryLanguage(language));
   const replacements: Replacement[] = [];
+  const replace = (replacement: Replacement, rule: string) => {
+    replacements.push(replacement);
+    origins?.set(replacement, `rule: ${rule}`);
+  };
   for (let at = 0; at < tokens.length;) {
-    const reading = read(rules, tokens, at);
-    if (reading === null) {
+    const found = read(rules, tokens, at);
+    if (found === null) {
       const spoken = readPieces(tokens.at(at), bounds, language);
-      if (spoken !== null) replacements.push({ ...groups[at]!, spoken });
+      if (spoken !== null) replace({ ...groups[at]!, spoken }, 'pieces');
       at++;
       continue;
     }
-    const { parts, count } = reading;
+    const [{ parts, count }, rule] = found;
     for (const [i, part] of parts.entries()) {
       const token = tokens.at(at + i);
       const spoken = `${part.lead ?? token.lead}${part.core}${part.tail ?? token.tail}`;
       const { first } = groups[at + i]!;
       const { last } = groups[at + i + (count ?? 1) - 1]!;
-      if (spoken !== token.raw) replacements.push({ first, last, spoken });
+      if (spoken !== token.raw) replace({ first, last, spoken }, rule.name);
     }
     at += count ?? parts.length;
   }
@@ -124,7 +141,12 @@ const addressSigns = new RegExp(addressSign, 'g');
  * @param words the tokens of the text (`wordSpans`)
  * @param language of the voice, BCP 47
  */
-export const addressesIn = (text: string, words: readonly Span[], language: string): Replacement[] => {
+export const addressesIn = (
+  text: string,
+  words: readonly Span[],
+  language: string,
+  origins?: Origins,
+): Replacement[] => {
   const found: Replacement[] = [];
   if (restOfAddress.test(text)) found.push({ first: 0, last: 0, spoken: silentForm });
   if (!addressSign.test(text)) return found;
@@ -143,5 +165,6 @@ export const addressesIn = (text: string, words: readonly Span[], language: stri
     if (at === 0) found.length = 0;
     found.push({ first: at, last: at, spoken: lead + address + tail });
   }
+  for (const replacement of found) origins?.set(replacement, 'address');
   return found;
 };

@@ -204,6 +204,9 @@ export interface AddressWords {
 /** `null` if the rule does not apply. Examines a bounded number of tokens, so that all rules take linear time. */
 export type Rule = (tokens: Tokens, at: number) => Reading | null;
 
+/** Names a rule that was made for a language. */
+export const named = (name: string, rule: Rule): Rule => Object.defineProperty(rule, 'name', { value: name });
+
 /** One part per token. */
 export const say = (...cores: readonly string[]): Reading => ({ parts: cores.map((core) => ({ core })) });
 

@@ -145,6 +145,34 @@ t.test('a step of several segments gives each the samples that it has alone', as
   t.equal(two.status, 'rejected', 'two steps at once are a mistake of the caller');
 });
 
+t.test('readings of a sentence have one pace, and differ in length and melody', async (t) => {
+  const texts = [
+    'Sure, I can help you with that.',
+    'What time does the next train to the city leave?',
+    'The weather will be fine tomorrow, so we can walk to the lake.',
+  ];
+  const readings = Array.from({ length: 12 }, (_, seed) => seed);
+  for (const { id: voiceId } of engine.voices) {
+    const text = texts[engine.voices.findIndex(({ id }) => id === voiceId) % texts.length]!;
+    const lengths: number[] = [];
+    const heights: number[] = [];
+    for (const seed of readings) {
+      const { pcm } = await speak(engine, text, { voiceId, seed });
+      lengths.push(pcm.length);
+      heights.push(12 * Math.log2(median(pitchOf(pcm))));
+    }
+    const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
+    const variance = lengths.reduce((sum, length) => sum + (length / mean - 1) ** 2, 0) / lengths.length;
+    const worst = Math.max(
+      ...lengths.slice(1).map((length, i) => Math.exp(Math.abs(Math.log(length / lengths[i]!)))),
+    );
+    const figures = `${(100 * Math.sqrt(variance)).toFixed(1)} %, neighbours ${worst.toFixed(2)}`;
+    t.ok(Math.sqrt(variance) <= 0.04 && worst <= 1.15, `${voiceId}: ${figures}`);
+    t.ok(new Set(lengths).size >= 11, `${voiceId}: ${new Set(lengths).size} lengths`);
+    t.ok(span(heights) > 1, `${voiceId}: heights over ${span(heights).toFixed(1)} semitones`);
+  }
+});
+
 t.test('temperature widens the range of F0 and the variety of durations', async (t) => {
   const readings = async (temperature: number) => {
     const ranges: number[] = [];

@@ -29,16 +29,21 @@ export interface SpeechOptions {
 
 /** espeak-ng's symbols, numbered as they come. It has a few thousand in all languages together. */
 class Symbols implements Phones {
+  readonly #corrected: (group: string) => string;
   readonly #ids = new Map<string, number>();
   readonly #symbols: string[] = [];
   readonly #vowels: boolean[] = [];
+
+  constructor(corrected: (group: string) => string) {
+    this.#corrected = corrected;
+  }
 
   isVowel(id: number): boolean {
     return this.#vowels[id] === true;
   }
 
   read(group: string): PhoneString {
-    const ids = group
+    const ids = this.#corrected(group)
       .replace(/\([a-z-]*\)/g, '')
       .split('_')
       .filter((symbol) => symbol !== '')
@@ -74,8 +79,13 @@ export interface Phonemiser {
   readonly phonemeTextMax: number;
 }
 
-export const createPhonemiser = (espeak: Espeak, bounds: PhonemiserBounds): Phonemiser => {
-  const symbols = new Symbols();
+/** @param corrected what a voice says in the place of a group of espeak-ng */
+export const createPhonemiser = (
+  espeak: Espeak,
+  bounds: PhonemiserBounds,
+  corrected = (group: string): string => group,
+): Phonemiser => {
+  const symbols = new Symbols(corrected);
   return {
     pronouncer: new Pronouncer(espeak, symbols, bounds),
     symbols,

@@ -219,4 +219,11 @@ export const kokoro: VoiceFormat = {
     const { KokoroEngine } = await import('./engine.js');
     return KokoroEngine.load(pack, means, measured);
   },
+
+  async pronounce(_, bounds) {
+    const { Espeak } = await import('../g2p/espeak.js');
+    const { createPhonemiser, phonemicWords } = await import('../g2p/speech.js');
+    const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
+    return (request, { language }) => phonemicWords(phonemiser, request, language);
+  },
 };

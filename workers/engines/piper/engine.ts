@@ -7,7 +7,7 @@ import type { Batches } from '../batches.js';
 import type { Engine, EngineMeans, StepResult } from '../engine.js';
 import { firstLine } from '../entries.js';
 import { Espeak } from '../g2p/espeak.js';
-import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
+import { type Phonemiser, type PhonemicWord, createPhonemiser, phonemicWords } from '../g2p/speech.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
 import { type PiperConfig, isText, languageOf } from './config.js';
@@ -38,6 +38,14 @@ const gainRange = [0.25, 8] as const;
 
 /** Spoken at load, if the voice knows its letters: the first runs take many times as long, and its peak shows the level. */
 const warmUpText = 'The evening was calm, and nobody spoke.';
+
+/** The words as a voice that was trained on phonemes says them. */
+export const pronouncedBy = (
+  config: PiperConfig,
+  phonemiser: Phonemiser,
+  request: Pick<SegmentRequest, 'text' | 'words' | 'spoken'>,
+): PhonemicWord[] =>
+  phonemicWords(phonemiser, request, config.espeak?.voice ?? languageOf(config), { rawPhonemes: true });
 
 export class PiperEngine implements Engine {
   readonly voices: readonly Voice[];
@@ -150,8 +158,7 @@ export class PiperEngine implements Engine {
   #sentences(request: SegmentRequest): Sentence[] {
     const { config } = this.#data;
     if (isText(config)) return this.#ids.ofText(request);
-    const language = config.espeak?.voice ?? languageOf(config);
-    return this.#ids.ofPhonemes(phonemicWords(this.#phonemiser, request, language, { rawPhonemes: true }));
+    return this.#ids.ofPhonemes(pronouncedBy(config, this.#phonemiser, request));
   }
 
   async #warmUp(): Promise<void> {

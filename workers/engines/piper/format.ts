@@ -127,4 +127,15 @@ export const piper: VoiceFormat = {
     const { PiperEngine } = await import('./engine.js');
     return PiperEngine.load(pack, means, measured);
   },
+
+  async pronounce({ data }, bounds) {
+    const { isText } = await import('./config.js');
+    const { Espeak } = await import('../g2p/espeak.js');
+    const { createPhonemiser } = await import('../g2p/speech.js');
+    const { pronouncedBy } = await import('./engine.js');
+    const { config } = data as PiperData;
+    if (isText(config)) return null;
+    const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
+    return (request) => pronouncedBy(config, phonemiser, request);
+  },
 };

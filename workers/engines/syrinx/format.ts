@@ -38,4 +38,12 @@ export const syrinx: VoiceFormat = {
     const { SyrinxEngine } = await import('./engine.js');
     return SyrinxEngine.load(pack, means, measured);
   },
+
+  async pronounce(_, bounds) {
+    const { Espeak } = await import('../g2p/espeak.js');
+    const { createPhonemiser, phonemicWords } = await import('../g2p/speech.js');
+    const { correctedEnglish } = await import('./phones.js');
+    const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds, correctedEnglish);
+    return (request) => phonemicWords(phonemiser, request, 'en-US');
+  },
 };

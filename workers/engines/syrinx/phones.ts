@@ -14,6 +14,8 @@ const toneMarks = /[0-9ɜ]/g;
 const wrongS =
   /(?<=^h_[ˈˌ]?ʌ_)s(?=_b_ə_n_d)|(?<=^s_[ˈˌ]?ɪ_)s(?=_[ɚə](?:_z)?$)|(?<=^ɹ_[ᵻɪ]_)s(?=_[ˈˌ]?ɪ_s_t)/u;
 
+export const correctedEnglish = (group: string): string => group.replace(wrongS, 'z');
+
 export class PhoneSet implements Phones {
   readonly pause: number;
   readonly schwa: number;
@@ -46,7 +48,7 @@ export class PhoneSet implements Phones {
    */
   read(group: string, voice: EspeakVoice): PhoneString {
     const english = voice === defaultVoice;
-    const right = english ? group.replace(wrongS, 'z') : group;
+    const right = english ? correctedEnglish(group) : group;
     const tonal = isTonal(voice);
     const ids: number[] = [];
     const stress: number[] = [];

@@ -19,10 +19,11 @@ const styleMax = 2.5;
 const moodShares = [0.6, 0.5, 0.95, 0.15] as const;
 
 /**
- * The part of each value's deviation that is drawn. Mean and pace vary most with what is said: two readings of one sentence
- * by the person deviate by half of it in their means, and by 4 % in their lengths.
+ * The part of each value's deviation that is drawn. The mean varies most with what is said: two readings of one sentence
+ * by the person deviate by half of it. The pace is not drawn: clients send each sentence of a reply as a request, and a
+ * reply whose sentences differ in pace limps.
  */
-const drawnShares = [0.5, 1, 0.5, 1] as const;
+const drawnShares = [0.5, 1, 0, 1] as const;
 
 /** How a clause of a terminal class is spoken. */
 interface Manner {
@@ -53,8 +54,14 @@ const lengthSpreadAt = (temperature: number): number => temperature ** 0.5;
 
 /** The share of the deviation of lengths that is drawn: with twice as much, the word error rate was a point higher. */
 const lengthShare = 0.3;
-/** Sounds over which the drawn lengths balance. */
-const balancedSounds = 8;
+/**
+ * What the sounds so far are longer or shorter than usual, the next ones give back, so that lengths vary and the pace
+ * stays. The part that the next sound gives back, and the largest part of its own length that this may be:
+ */
+const givenBackShare = 0.5;
+const givenBackMax = 0.2;
+/** Limit of what is given back later, in frames. */
+const owedFramesMax = 8;
 /** Limit of the natural logarithm of a length over the usual one. */
 const lengthMax = 0.7;
 /**
@@ -103,7 +110,8 @@ export class Prosody {
   readonly #lengthSpread: number;
   readonly #mood: readonly number[];
   #silences = 0;
-  #carry = 0;
+  /** Frames that the sounds so far are shorter than usual. */
+  #owed = 0;
 
   constructor(request: ProsodyRequest, speaker: Speaker, melody: Melody) {
     const { seed, utteranceSeed } = request;
@@ -136,24 +144,21 @@ export class Prosody {
     const values = this.#melody.mixing.map((row, i) => {
       const value = row.reduce((sum, weight, j) => sum + weight * drawn[j]!, 0);
       const style = centre[i]! + this.#styleSpread * drawnShares[i]! * deviation[i]! * value;
-      return Math.max(-styleMax, Math.min(styleMax, style));
+      return within(style, styleMax);
     });
     return { terminal: spoken, values };
   }
 
   /**
-   * A sound's length in whole frames. Call it once for each phone, in order: it carries the rounding error on.
+   * A sound's length in whole frames. Call it once for each phone, in order: it carries on what it owes.
    * @param spread deviation of the logarithm of its length
    */
   soundFrames(phone: number, isVowel: boolean, usualFrames: number, spread: number): number {
-    const varied = usualFrames * this.#variation(phone, spread);
-    const length = isVowel
-      ? vowelFramesKept * (varied / vowelFramesKept) ** vowelStretch
-      : Math.max(consonantFramesMin, varied);
-    const wanted = length * this.#pace + this.#carry;
-    const frames = Math.max(1, Math.round(wanted));
-    this.#carry = Math.max(-0.5, Math.min(0.5, wanted - frames));
-    return frames;
+    const shaped = (frames: number): number =>
+      isVowel
+        ? vowelFramesKept * (frames / vowelFramesKept) ** vowelStretch
+        : Math.max(consonantFramesMin, frames);
+    return this.#balanced(shaped(usualFrames), shaped(usualFrames * this.#variation(phone, spread)));
   }
 
   /** The length of a sound that another segment speaks. */
@@ -161,15 +166,15 @@ export class Prosody {
     return Math.max(1, Math.round(usualFrames * this.#pace));
   }
 
-  /** The length of a pause within the segment. */
+  /** The length of a pause within the segment. Call it as `soundFrames`. */
   pauseFrames(
     phone: number,
     usualFrames: number,
     spread: number,
     [min, max]: readonly [number, number],
   ): number {
-    const varied = usualFrames * this.#variation(phone, spread);
-    return Math.max(1, Math.round(Math.max(min, Math.min(max, varied)) * this.#pace));
+    const allowed = (frames: number): number => Math.max(min, Math.min(max, frames));
+    return this.#balanced(allowed(usualFrames), allowed(usualFrames * this.#variation(phone, spread)));
   }
 
   /** Varies the length of a silence. */
@@ -195,17 +200,21 @@ export class Prosody {
     }
   }
 
-  /** The factor of a length. Factors of neighbours balance each other: the pace is a matter of style. */
-  #variation(phone: number, spread: number): number {
-    let mean = 0;
-    for (let near = 0; near < balancedSounds; near++) mean += this.#sound(phone - near) / balancedSounds;
-    const drawn = this.#lengthSpread * spread * (this.#sound(phone) - mean);
-    return Math.exp(Math.max(-lengthMax, Math.min(lengthMax, drawn)));
+  /** Gives a part of what is owed back, and owes the rest and its own deviation. */
+  #balanced(usual: number, varied: number): number {
+    const wanted = varied * this.#pace;
+    const most = givenBackMax * wanted;
+    const frames = Math.max(1, Math.round(wanted + within(givenBackShare * this.#owed, most)));
+    this.#owed = within(this.#owed + usual * this.#pace - frames, owedFramesMax);
+    return frames;
   }
 
-  #sound(phone: number): number {
-    return gaussian(randomAt(this.#seed, draws.sound, phone));
+  /** The factor of a length. */
+  #variation(phone: number, spread: number): number {
+    const drawn = this.#lengthSpread * spread * gaussian(randomAt(this.#seed, draws.sound, phone));
+    return Math.exp(within(drawn, lengthMax));
   }
 }
 
+const within = (value: number, max: number): number => Math.max(-max, Math.min(max, value));
 const normals = (random: () => number): number[] => Array.from({ length: styleSize }, () => gaussian(random));

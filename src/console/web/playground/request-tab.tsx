@@ -24,6 +24,7 @@ import { extensionOf, SpeechRun } from './speech-run.js';
 import { SpokenText } from './spoken-text.js';
 import { AudioOutput } from './track.js';
 import { useRedraw } from './use-redraw.js';
+import { WhatIsSaid } from './what-is-said.js';
 
 /** About six minutes. The page keeps all samples, for jumps and replay. */
 const charactersMax = 5_000;
@@ -268,6 +269,9 @@ export const RequestTab = (props: {
           </label>
         </div>
       </div>
+      <WhatIsSaid
+        question={{ accountId, voice, text: draft.text.slice(0, charactersMax), normalize: draft.normalize }}
+      />
       <AsCode code={code} />
     </div>
   );

@@ -5,6 +5,7 @@ import {
   type AddressWords,
   type Joined,
   type LanguageRules,
+  named,
   type Rule,
   sayIf,
   type Token,
@@ -107,13 +108,16 @@ const addressWordsOf = (grammar: Grammar): AddressWords => ({
   letter: (letter) => letter,
 });
 
+const rulesFor = (grammar: Grammar, ...makers: readonly ((grammar: Grammar) => Rule)[]): Rule[] =>
+  makers.map((make) => named(make.name, make(grammar)));
+
 export const rulesOf = (grammar: Grammar): LanguageRules => ({
   rules: [
     networkAddresses(addressWordsOf(grammar)),
-    ...[dates, calendarSpans, telephone, typed].map((rule) => rule(grammar)),
+    ...rulesFor(grammar, dates, calendarSpans, telephone, typed),
     ...grammar.ownRules,
-    ...[timeRanges, times, money].map((rule) => rule(grammar)),
-    ...[fractions, signs, measures, ranges, abbreviations, plainNumbers].map((rule) => rule(grammar)),
+    ...rulesFor(grammar, timeRanges, times, money),
+    ...rulesFor(grammar, fractions, signs, measures, ranges, abbreviations, plainNumbers),
   ],
   addressWords: addressWordsOf(grammar),
   touchable: /^[^\p{L}]|\d|^\p{L}{1,12}(?:[.'/–-]{1,2}\p{L}{0,8}){0,4}[º°]?$/u,

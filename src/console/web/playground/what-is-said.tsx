@@ -1,0 +1,107 @@
+/** What will be said of the text: its spoken form, and each word with its sounds. A word can get another form. */
+import { useEffect, useState } from 'preact/hooks';
+import type { Answer, Question } from '../../contract.js';
+import { call } from '../call.js';
+import { Field, Form, textOf } from '../parts/form.js';
+import { Shown } from '../parts/page.js';
+import { Table } from '../parts/table.js';
+import { showToast } from '../parts/toast.js';
+import { refresh, useCall } from '../use-call.js';
+
+/** While a person types, nothing is asked. */
+const restMs = 500;
+
+const useRested = <T,>(value: T): T => {
+  const [rested, setRested] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(value), restMs);
+    return () => clearTimeout(timer);
+  }, [JSON.stringify(value)]);
+  return rested;
+};
+
+const marks = /^[([{"'‘’“«¿¡*_]+|[.,;:!?…)\]}"'’”»*_]+$/g;
+
+const AddWord = (props: {
+  readonly accountId: number;
+  readonly word: string;
+  readonly onDone: () => void;
+}) => (
+  <Form
+    submit="Add to the lexicon"
+    onCancel={props.onDone}
+    onSubmit={async (values) => {
+      const [word, spoken] = [textOf(values, 'word'), textOf(values, 'spoken')];
+      await call('addWord', { accountId: props.accountId, word, spoken });
+      await refresh();
+      showToast(`${word} is in the lexicon. It holds from the next utterance on.`);
+      props.onDone();
+    }}
+  >
+    <Field name="word" label="Word" defaultValue={props.word} required maxLength={200} />
+    <Field
+      name="spoken"
+      label="Say"
+      hint="Another spelling, or phonemes between slashes: /təˈmɑːtoʊ/"
+      required
+      maxLength={200}
+      autoFocus
+    />
+  </Form>
+);
+
+const Words = ({ accountId, said }: { readonly accountId: number; readonly said: Answer<'said'> }) => {
+  const [chosen, setChosen] = useState<string | null>(null);
+  return (
+    <div class="stack">
+      <p class="pg-text">{said.spoken}</p>
+      {!said.hasPhonemes && <p class="hint">This voice reads letters: it has no phonemes.</p>}
+      {chosen !== null && (
+        <AddWord key={chosen} accountId={accountId} word={chosen} onDone={() => setChosen(null)} />
+      )}
+      <Table
+        caption="Words and their sounds"
+        rows={said.words.map((word, index) => ({ ...word, index }))}
+        rowKey={({ index }) => index}
+        columns={[
+          { label: 'Word', cell: ({ word }) => word },
+          { label: 'Sounds', cell: ({ ipa }) => ipa },
+          { label: 'Replaced by', cell: ({ by = '' }) => by },
+          {
+            label: 'Change',
+            isAction: true,
+            cell: ({ word }) => (
+              <button
+                type="button"
+                class="button small"
+                aria-label={`Say it otherwise: ${word}`}
+                onClick={() => setChosen(word.replace(marks, ''))}
+              >
+                Say it otherwise
+              </button>
+            ),
+          },
+        ]}
+      />
+    </div>
+  );
+};
+
+const Saying = ({ question }: { readonly question: Question<'said'> }) => {
+  const rested = useRested(question);
+  return (
+    <Shown of={useCall('said', rested)}>
+      {(said) => <Words accountId={question.accountId} said={said} />}
+    </Shown>
+  );
+};
+
+export const WhatIsSaid = ({ question }: { readonly question: Question<'said'> }) => {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="card" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>What will be said</summary>
+      {isOpen && <Saying question={question} />}
+    </details>
+  );
+};

@@ -1,0 +1,171 @@
+/**
+ * The tags in a text of this API. `<break time="1.5s"/>` is a pause, `<phoneme alphabet="ipa" ph="...">` and
+ * `<sub alias="...">` say how their words are spoken, and all others are dropped. The text may come in pieces that are
+ * split anywhere, also within a tag. A `<` that begins no tag is text.
+ */
+import { ipaOf } from '../../text/ipa.js';
+import type { MarkedText, SpokenForm } from '../../text/replacements.js';
+import { isBlank } from '../../text/words.js';
+
+const pauseMsMax = 3_000;
+/** UTF-16 units of a tag that is waited for; a longer one is text. */
+const tagUnitsMax = 1_024;
+/** UTF-16 units of the words between a tag and its end. */
+const contentUnitsMax = 256;
+/** A spoken form may be as much longer than its words, which are what is charged, as that of a number. */
+const formUnitsMax = (words: string): number => 16 + 16 * words.length;
+
+const tag = /<(?:(\/?)([A-Za-z][\w:.-]*)((?:"[^"<]*"|'[^'<]*'|[^"'<>])*)|!--[^>]*--|[!?][^<>]*)>/y;
+/** What may be the start of one, at the end of a text. */
+const openTag = /<(?:\/?(?:[A-Za-z](?:"[^"<]*(?:"|$)|'[^'<]*(?:'|$)|[^"'<>])*)?|[!?][^<>]*)$/y;
+const attribute = /([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
+/** Words at both sides of them are apart. */
+const apart = new Set(['break', 'p', 's', 'speak', 'br', 'div', 'li']);
+
+const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+const attributesOf = (text: string): ReadonlyMap<string, string> =>
+  new Map(
+    Array.from(text.matchAll(attribute), ([, name = '', double, single = '']) => [
+      name.toLowerCase(),
+      (double ?? single).replace(/&(amp|lt|gt|quot|apos);/g, (_, entity: string) => entities[entity]!),
+    ]),
+  );
+
+const pauseMsOf = (time = ''): number => {
+  const [, count, unit = ''] = /^\s*(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\s*(s|ms)\s*$/i.exec(time) ?? [];
+  return count === undefined ? 0 : Math.round(Number(count) * (unit.toLowerCase() === 's' ? 1_000 : 1));
+};
+
+/** The form that a tag gives to its words; `null`: none that this service knows. */
+const formOf = (name: string, attributes: ReadonlyMap<string, string>): SpokenForm | null => {
+  const alias =
+    attributes
+      .get('alias')
+      ?.normalize('NFC')
+      .replace(/\p{Cc}/gu, ' ')
+      .trim() ?? '';
+  if (name === 'sub' && alias !== '') return { spelling: alias };
+  if (name !== 'phoneme' || (attributes.get('alphabet') ?? 'ipa').toLowerCase() !== 'ipa') return null;
+  const phonemes = ipaOf(attributes.get('ph') ?? '');
+  return 'ipa' in phonemes && phonemes.ipa !== '' ? { ipa: phonemes.ipa } : null;
+};
+
+const fits = (form: SpokenForm, words: string): boolean =>
+  ('ipa' in form ? form.ipa : form.spelling).length <= formUnitsMax(words);
+
+export class TagReader {
+  #pieces: MarkedText[] = [];
+  /** The start of a tag. */
+  #held = '';
+  /** The tag whose words are being read. */
+  #open: { readonly name: string; readonly form: SpokenForm; words: string } | null = null;
+  /** Since the last words. */
+  #pauseMs = 0;
+  #lastCharacter = '';
+  #isApart = false;
+  #hasWords = false;
+
+  /** A part of a tag, or of its words, has come. */
+  get isWaiting(): boolean {
+    return this.#held !== '' || this.#open !== null;
+  }
+
+  /** @returns what is known of the text so far, in order */
+  push(more: string): readonly MarkedText[] {
+    const text = this.#held + more;
+    this.#held = '';
+    let at = 0;
+    while (at < text.length) {
+      const next = text.indexOf('<', at);
+      this.#text(text.slice(at, next < 0 ? text.length : next));
+      if (next < 0) break;
+      tag.lastIndex = openTag.lastIndex = next;
+      const [whole, slash = '', name = '', attributes = ''] = tag.exec(text) ?? [];
+      if (whole !== undefined) this.#tag(name.toLowerCase(), slash !== '', attributes);
+      else if (text.length - next <= tagUnitsMax && openTag.test(text)) {
+        this.#held = text.slice(next);
+        break;
+      } else this.#text('<');
+      at = next + (whole?.length ?? 1);
+    }
+    return this.#take();
+  }
+
+  /** The text ends, or a flush comes: what was waited for is text. */
+  end(): readonly MarkedText[] {
+    const held = this.#held;
+    this.#held = '';
+    this.#text(held);
+    this.#close();
+    if (this.#pauseMs > 0 && this.#hasWords) this.#pieces.push({ text: '', pauseMs: this.#pauseMs });
+    this.#pauseMs = 0;
+    this.#lastCharacter = '';
+    this.#isApart = this.#hasWords = false;
+    return this.#take();
+  }
+
+  #tag(name: string, isEnd: boolean, text: string): void {
+    if (apart.has(name)) this.#isApart = true;
+    const attributes = attributesOf(text);
+    if (name === 'break' && !isEnd && this.#open === null)
+      this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs + pauseMsOf(attributes.get('time')));
+    if (name !== 'phoneme' && name !== 'sub') return;
+    this.#close(isEnd && this.#open?.name === name);
+    const form = isEnd || text.endsWith('/') ? null : formOf(name, attributes);
+    if (form !== null) this.#open = { name, form, words: '' };
+  }
+
+  /** Ends the words of a tag. @param isWhole its end has come */
+  #close(isWhole = false): void {
+    const open = this.#open;
+    this.#open = null;
+    if (open === null) return;
+    if (isWhole && !isBlank(open.words) && fits(open.form, open.words)) this.#emit(open.words, open.form);
+    else this.#text(open.words);
+  }
+
+  #text(text: string): void {
+    if (this.#open === null) {
+      this.#emit(text);
+      return;
+    }
+    this.#open.words += text;
+    if (this.#open.words.length > contentUnitsMax) this.#close();
+  }
+
+  #emit(given: string, form?: SpokenForm): void {
+    if (given === '') return;
+    const isJoined = this.#isApart && /\S/.test(this.#lastCharacter) && !/^\s/.test(given);
+    const text = isJoined ? ` ${given}` : given;
+    this.#isApart = false;
+    this.#lastCharacter = text.slice(-1);
+    const words = form === undefined && this.#pauseMs === 0 ? text : text.trimStart();
+    this.#add({ text: text.slice(0, text.length - words.length) });
+    const pauseMs = isBlank(words) ? 0 : this.#pauseMs;
+    this.#add({ text: words, ...(pauseMs > 0 && { pauseMs }), ...(form !== undefined && { form }) });
+    if (isBlank(words)) return;
+    this.#pauseMs = 0;
+    this.#hasWords = true;
+  }
+
+  #add(piece: MarkedText): void {
+    const last = this.#pieces.at(-1);
+    if (piece.text === '') return;
+    const isPlain = piece.form === undefined && piece.pauseMs === undefined;
+    if (last === undefined || last.form !== undefined || !isPlain) this.#pieces.push(piece);
+    else this.#pieces[this.#pieces.length - 1] = { ...last, text: last.text + piece.text };
+  }
+
+  #take(): readonly MarkedText[] {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    return pieces;
+  }
+}
+
+/** A whole text. */
+export const readTags = (text: string): readonly MarkedText[] => {
+  const reader = new TagReader();
+  return [...reader.push(text), ...reader.end()];
+};

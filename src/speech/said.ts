@@ -1,0 +1,95 @@
+/** What will be said of a text, and why: for people who look at it before it is spoken. */
+import type { SpeechSettings } from '../api/speech-settings.js';
+import type { Bounds } from '../limits.js';
+import type { Lexicon } from '../text/lexicon.js';
+import { ipaPlace, spellingsOf, type Origins, type Replacement } from '../text/replacements.js';
+import { Segmenter } from '../text/segments.js';
+import type { WrittenSegment } from '../threads/messages.js';
+import { requestOf } from './utterances.js';
+
+/** A word, or words that are spoken as one. */
+export interface SaidWord {
+  readonly word: string;
+  /** Empty if it has no sound, or if the voice reads letters. */
+  readonly ipa: string;
+  /** The entry of a lexicon, or the rule, that replaced it. */
+  readonly by?: string;
+}
+
+export interface Said {
+  readonly text: string;
+  readonly spoken: string;
+  readonly words: readonly SaidWord[];
+}
+
+/** A text, cut and written as the service does it, before it is pronounced. */
+export interface Draft {
+  readonly segments: readonly (WrittenSegment & { readonly continues: boolean })[];
+  readonly origins: Origins;
+}
+
+export interface DraftParts {
+  readonly settings: SpeechSettings;
+  /** Of the voice, BCP 47. */
+  readonly language: string;
+  /** The strongest first. */
+  readonly lexicons: readonly Lexicon[];
+  readonly bounds: Bounds;
+  /** The voice knows phonemes. */
+  readonly hasPhonemes: boolean;
+}
+
+/** Takes time in proportion to the text. */
+export const draftOf = (text: string, parts: DraftParts): Draft => {
+  const { settings, language, lexicons, bounds, hasPhonemes } = parts;
+  const segmenter = new Segmenter(bounds, false, language);
+  const origins: Origins = new Map();
+  const segments = [...segmenter.push(text), ...segmenter.flush()].map((segment, index) => {
+    const { words, spoken = [] } = requestOf(
+      { ...segment, index },
+      settings,
+      bounds,
+      language,
+      lexicons,
+      origins,
+    );
+    const forms = hasPhonemes ? spoken : spellingsOf(spoken);
+    return { text: segment.text, words, spoken: forms, continues: segment.tokenContinues };
+  });
+  return { segments, origins };
+};
+
+const spokenForm = ({ spoken, ipa = '' }: Replacement): string => spoken.replace(ipaPlace, `/${ipa}/`);
+
+/** @param ipas for each segment, the phonemes of each of its words */
+export const saidOf = (draft: Draft, ipas: readonly (readonly string[])[]): Said => {
+  const found: SaidWord[] = [];
+  let text = '';
+  let said = '';
+  let continues = false;
+  for (const [place, segment] of draft.segments.entries()) {
+    const { text: written, words, spoken = [] } = segment;
+    let end = 0;
+    for (let first = 0, used = 0; first < words.length;) {
+      const form = spoken[used]?.first === first ? spoken[used++] : undefined;
+      const last = form?.last ?? first;
+      const span = { start: words[first]!.start, end: words[last]!.end };
+      const word = written.slice(span.start, span.end);
+      said += written.slice(end, span.start) + (form === undefined ? word : spokenForm(form));
+      const ipa = ipas[place]?.[first] ?? '';
+      const before = continues && first === 0 ? found.pop() : undefined;
+      const by = (form && draft.origins.get(form)) ?? before?.by;
+      found.push({
+        word: (before?.word ?? '') + word,
+        ipa: [before?.ipa ?? '', ipa].filter((part) => part !== '').join(' '),
+        ...(by !== undefined && { by }),
+      });
+      end = span.end;
+      first = last + 1;
+    }
+    said += written.slice(end);
+    text += written;
+    continues = segment.continues;
+  }
+  return { text, spoken: said, words: found };
+};

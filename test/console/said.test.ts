@@ -1,0 +1,71 @@
+/** What will be said, in the console, and the words that its users add. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { ConsoleClient } from '../support/console-client.js';
+import { startService } from '../support/service.js';
+
+const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' });
+const operator = await ConsoleClient.claim(service);
+const { accountId } = await operator.call('createAccount', { name: 'ada', credits: null });
+const other = await operator.call('createAccount', { name: 'bob/..', credits: null });
+const member = await operator.invited(accountId, 'max');
+const folder = join(service.dataDir, 'lexicons', 'accounts');
+const question = { accountId, voice: 'wren', text: 'The kettle costs $20.', normalize: true };
+
+t.test('each word has its phonemes and the rule behind it', async (t) => {
+  t.strictSame(await member.call('said', question), {
+    spoken: 'The kettle costs twenty dollars.',
+    hasPhonemes: true,
+    words: [
+      { word: 'The', ipa: 'ðə' },
+      { word: 'kettle', ipa: 'kˈɛɾəl' },
+      { word: 'costs', ipa: 'kˈɔsts' },
+      { word: '$20.', ipa: 'twˈɛnti dˈɑːlɚz', by: 'rule: money' },
+    ],
+  });
+  await t.rejects(member.call('said', { ...question, voice: 'nobody' }), { message: /: 404 / });
+  await t.rejects(member.call('said', { ...question, text: 'x'.repeat(5_001) }), { message: /: 400 / });
+});
+
+t.test('a word that a member adds holds at once, for its account only, and the audit has it', async (t) => {
+  t.strictSame(await member.call('addWord', { accountId, word: 'kettle', spoken: 'pot' }), {});
+  await member.call('addWord', { accountId, word: 'Los Gatos', spoken: '/lˈɔs ɡˈæɾəs/' });
+  await member.call('addWord', { accountId, word: 'kettle', spoken: 'teapot' });
+  t.match((await member.call('said', question)).words[1], {
+    word: 'kettle',
+    ipa: 'tˈiːpɑːt',
+    by: 'lexicon (account ada): kettle',
+  });
+  t.equal(
+    readFileSync(join(folder, 'ada', 'console.txt'), 'utf8'),
+    'Los Gatos\t/lˈɔs ɡˈæɾəs/\nkettle\tteapot\n',
+  );
+  t.strictSame(readdirSync(join(folder, 'ada')), ['console.txt'], 'nothing else is left');
+  const others = await operator.call('said', { ...question, accountId: other.accountId });
+  t.notOk(others.words[1]?.by);
+  const [act] = await operator.call('audit', { beforeId: null });
+  t.match(act, { actor: 'max', action: 'lexicon.add', subject: 'ada', details: 'kettle = teapot' });
+});
+
+t.test('what cannot be an entry is refused, and changes and records nothing', async (t) => {
+  const before = readFileSync(join(folder, 'ada', 'console.txt'), 'utf8');
+  const rows = (await operator.call('audit', { beforeId: null })).length;
+  for (const [word, spoken] of [
+    ['tea', '/№/'],
+    ['tea', 'a\tb'],
+    ['tea\ncoffee', 'a'],
+    ['#tea', 'a'],
+    ['@case exact', ' '],
+    ['one two three four five six', 'a'],
+    [' ', 'a'],
+  ] as const)
+    await t.rejects(member.call('addWord', { accountId, word, spoken }), { message: /: 400 / }, word);
+  await t.rejects(operator.call('addWord', { accountId: other.accountId, word: 'tea', spoken: 'coffee' }), {
+    message: /: 400 .*cannot be that of a folder/,
+  });
+  t.equal(readFileSync(join(folder, 'ada', 'console.txt'), 'utf8'), before);
+  t.strictSame(readdirSync(folder), ['ada']);
+  t.notOk(existsSync(join(service.dataDir, 'lexicons', 'console.txt')));
+  t.equal((await operator.call('audit', { beforeId: null })).length, rows);
+});

@@ -1,0 +1,220 @@
+/** Tags in texts of the ElevenLabs API: a pause, phonemes, another form; the others are not spoken. */
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import { createKeys } from '../../scripts/operator.js';
+import { readTags, TagReader } from '../../src/dialects/elevenlabs/tags.js';
+import { ElevenLabsClient, textOf } from '../support/elevenlabs-client.js';
+import { startService } from '../support/service.js';
+
+/** Pauses as `[ms]`, forms as `{words=form}`. */
+const shown = (pieces: ReturnType<typeof readTags>): string =>
+  pieces
+    .map(({ text, pauseMs, form }) => {
+      const words =
+        form === undefined ? text : `{${text}=${'ipa' in form ? `/${form.ipa}/` : form.spelling}}`;
+      return (pauseMs === undefined ? '' : `[${pauseMs}]`) + words;
+    })
+    .join('');
+
+const cases: readonly (readonly [text: string, wanted: string])[] = [
+  ['Wait. <break time="1.5s"/> Go.', 'Wait.  [1500]Go.'],
+  ["Wait <break time='300ms' />and go", 'Wait [300]and go'],
+  ['Wait<break time="1s">and go</break>', 'Wait [1000]and go'],
+  ['Wait <BREAK TIME=".5S"/> go', 'Wait  [500]go'],
+  ['Wait <break time="9s"/> go', 'Wait  [3000]go'],
+  ['Wait <break time="2s"/><break time="2s"/> go', 'Wait  [3000]go'],
+  ['Wait <break/> go', 'Wait  go'],
+  ['Wait <break time="soon"/> go', 'Wait  go'],
+  ['<break time="1s"/>Go', '[1000]Go'],
+  ['Go. <break time="1s"/>', 'Go. [1000]'],
+  ['<break time="1s"/> ', ' '],
+  ['A <phoneme alphabet="ipa" ph="təˈmɑːtoʊ">tomato</phoneme>.', 'A {tomato=/təˈmɑːtoʊ/}.'],
+  ['A <phoneme ph=\'nˈaɪs\' alphabet="IPA">nice</phoneme> day', 'A {nice=/nˈaɪs/} day'],
+  ['A <phoneme alphabet="cmu-arpabet" ph="N AY1 S">nice</phoneme> day', 'A nice day'],
+  ['A <phoneme alphabet="ipa" ph="№№">nice</phoneme> day', 'A nice day'],
+  ['A <phoneme alphabet="ipa" ph="nˈaɪs"/>nice day', 'A nice day'],
+  ['The <sub alias="World Wide Web Consortium">W3C</sub> met.', 'The {W3C=World Wide Web Consortium} met.'],
+  ['<sub alias="Tom &amp; Anna">T&A</sub>', '{T&A=Tom & Anna}'],
+  ['<sub alias="">x</sub> <sub>y</sub> <sub alias="z"> </sub>', 'x y  '],
+  ['<sub alias="a"><b>x</b></sub>', '{x=a}'],
+  ['<sub alias="a">x', 'x'],
+  ['<sub alias="one"><sub alias="two">x</sub> y</sub>', '{x=two} y'],
+  [`<sub alias="${'word '.repeat(40)}">x</sub>`, 'x'],
+  ['<speak><p>One.</p><p>Two.</p></speak>', 'One. Two.'],
+  ['<prosody rate="slow">un</prosody>seen <emphasis level="strong">now</emphasis>', 'unseen now'],
+  ['One<!-- two --> <?xml version="1.0"?>three', 'One three'],
+  ['a < b, 3<4, <3 and <> or x <- y', 'a < b, 3<4, <3 and <> or x <- y'],
+  ['a <b', 'a <b'],
+  ['he said "<i>no</i>"', 'he said "no"'],
+  ['<a href="x>y">link</a>', 'link'],
+  ['fish &amp; chips', 'fish &amp; chips'],
+  [`<b ${'x'.repeat(2_000)}`, `<b ${'x'.repeat(2_000)}`],
+];
+
+t.test('tags mean what they mean there, and other text stays', (t) => {
+  for (const [text, wanted] of cases) t.equal(shown(readTags(text)), wanted, text.slice(0, 80));
+  t.end();
+});
+
+t.test('a text that is split anywhere is read alike', (t) => {
+  const text = fc.array(fc.constantFrom(...cases.map(([one]) => one).filter((one) => one.length < 200)), {
+    minLength: 1,
+    maxLength: 4,
+  });
+  fc.assert(
+    fc.property(text, fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1 }), (texts, sizes) => {
+      const whole = texts.join(' ');
+      const reader = new TagReader();
+      let split = '';
+      for (let at = 0, i = 0; at < whole.length; i++) {
+        const size = sizes[i % sizes.length]!;
+        split += shown(reader.push(whole.slice(at, at + size)));
+        at += size;
+      }
+      t.equal(split + shown(reader.end()), shown(readTags(whole)));
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+t.test('a text that waits is bounded, and many tags take no long time', (t) => {
+  const reader = new TagReader();
+  t.equal(shown(reader.push('x <break ti')), 'x ');
+  t.ok(reader.isWaiting);
+  t.equal(shown(reader.push('y'.repeat(1_100))), `<break ti${'y'.repeat(1_100)}`);
+  t.notOk(reader.isWaiting);
+  t.equal(shown(reader.push('<sub alias="a">')), '');
+  t.equal(shown(reader.push('z'.repeat(300))), 'z'.repeat(300));
+  const start = performance.now();
+  for (const one of ['<', '<a "', "<a '", '<b', '<sub alias="x">y', '<break time="1s"/>w ', '<!-', '<a "x" '])
+    readTags(one.repeat(1_000_000 / one.length));
+  const passed = performance.now() - start;
+  t.ok(passed < 4_000, `8 MB in ${passed.toFixed(0)} ms`);
+  t.end();
+});
+
+const service = await startService(t, { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0' });
+const port = service.dialectPorts['elevenlabs'];
+const [key = ''] = await createKeys(service.dataDir, [['clients', 1_000_000]]);
+
+interface Timed {
+  readonly audio_base64: string;
+  readonly alignment: {
+    readonly characters: string[];
+    readonly character_start_times_seconds: number[];
+    readonly character_end_times_seconds: number[];
+  };
+}
+
+const post = (path: string, text: string) =>
+  fetch(`http://127.0.0.1:${port}/v1/text-to-speech/wren${path}?output_format=pcm_16000`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'xi-api-key': key },
+    body: JSON.stringify({ text }),
+  });
+
+/** Seconds of the longest stretch without sound, between sounds, at 16 kHz. */
+const longestPause = (pcm: Buffer): number => {
+  let longest = 0;
+  let last = -1;
+  for (let at = 0; at < pcm.length / 2; at++) {
+    if (Math.abs(pcm.readInt16LE(2 * at)) < 60) continue;
+    if (last >= 0) longest = Math.max(longest, (at - last) / 16_000);
+    last = at;
+  }
+  return longest;
+};
+
+const tagged = 'The cat sat. <break time="1.5s"/> Then it <emphasis>ran</emphasis> home.';
+const plain = 'The cat sat.  Then it ran home.';
+
+const isPause = (t: Test, seconds: number, what: string): void => {
+  t.ok(seconds > 1.5 && seconds < 2.1, `${what}: ${seconds.toFixed(2)} s without sound`);
+};
+
+t.test('a break is a pause over HTTP, and other tags are not spoken', async (t) => {
+  for (const path of ['', '/stream']) {
+    const pcm = Buffer.from(await (await post(path, tagged)).arrayBuffer());
+    isPause(t, longestPause(pcm), path);
+    t.ok(pcm.length / 32_000 < 6, `${pcm.length / 32_000} s`);
+  }
+  const usual = Buffer.from(await (await post('', plain)).arrayBuffer());
+  t.ok(longestPause(usual) < 0.7, `without: ${longestPause(usual)} s`);
+});
+
+t.test('the times are those of the characters without tags', async (t) => {
+  const { alignment, audio_base64 } = (await (await post('/with-timestamps', tagged)).json()) as Timed;
+  t.equal(alignment.characters.join(''), plain);
+  const pcm = Buffer.from(audio_base64, 'base64');
+  const ends = alignment.character_end_times_seconds;
+  const before = ends[plain.indexOf('.')]!;
+  const after = alignment.character_start_times_seconds[plain.indexOf('T', 5)]!;
+  t.ok(after - before > 1.5 && after - before < 2.1, `${before} to ${after} s`);
+  t.ok(ends.at(-1)! <= pcm.length / 32_000 + 0.001);
+  t.ok(ends.every((end, index) => index === 0 || end >= ends[index - 1]!));
+});
+
+t.test('phonemes and another form are spoken in the place of the words', async (t) => {
+  const seconds = async (text: string) => {
+    const { alignment } = (await (await post('/with-timestamps', text)).json()) as Timed;
+    t.equal(alignment.characters.join(''), 'It is k now.');
+    const at = alignment.characters.indexOf('k');
+    return alignment.character_end_times_seconds[at]! - alignment.character_start_times_seconds[at]!;
+  };
+  const usual = await seconds('It is k now.');
+  const alias = await seconds('It is <sub alias="one kilogram of tea">k</sub> now.');
+  const ipa = await seconds('It is <phoneme alphabet="ipa" ph="kˈɪləɡɹæm ʌv tˈiː">k</phoneme> now.');
+  t.ok(alias > 2 * usual && ipa > 2 * usual, `${usual}, ${alias} and ${ipa} s`);
+});
+
+t.test(
+  'on a WebSocket tags may be split over messages, and what is no tag is spoken at the flush',
+  async (t) => {
+    const open = async (path: string) => {
+      const client = await ElevenLabsClient.open(
+        `ws://127.0.0.1:${port}/v1/text-to-speech/wren/${path}?output_format=pcm_16000&sync_alignment=true`,
+        { 'xi-api-key': key },
+      );
+      if (!(client instanceof ElevenLabsClient)) throw new Error(JSON.stringify(client));
+      t.teardown(() => client.close());
+      return client;
+    };
+    const multi = await open('multi-stream-input');
+    for (let at = 0; at < tagged.length; at += 3)
+      multi.send({ text: tagged.slice(at, at + 3), context_id: 'a' });
+    multi.send({ text: ' ', context_id: 'a', flush: true }, { context_id: 'a', close_context: true });
+    await multi.until(() => multi.isFinal('a'));
+    isPause(t, longestPause(multi.audio('a')), 'contexts');
+    t.equal(textOf(multi.alignments('a')), `${plain} `);
+    multi.send({ text: 'It is a <b', context_id: 'b' }, { text: '', context_id: 'b', flush: true });
+    multi.send({ context_id: 'b', close_context: true });
+    await multi.until(() => multi.isFinal('b'));
+    t.equal(textOf(multi.alignments('b')), 'It is a <b ');
+    t.notOk(multi.messages.some(({ error }) => error !== undefined));
+
+    const single = await open('stream-input');
+    single.send(
+      { text: ' ' },
+      { text: 'The cat sat. <break ' },
+      { text: 'time="1.5s"/> Then it' },
+      { text: ' ran home.' },
+    );
+    single.send({ text: '' });
+    await single.untilClosed();
+    t.equal(textOf(single.alignments(undefined)), `${plain} `);
+    isPause(t, longestPause(single.audio(undefined)), 'one text');
+  },
+);
+
+t.test("the specification's own endpoints speak tags as words", async (t) => {
+  const words = async (text: string): Promise<string[]> => {
+    const answer = await fetch(`${service.url}/v1/tts`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': key },
+      body: JSON.stringify({ text, voice: 'wren', timestamps: true }),
+    });
+    return ((await answer.json()) as { timestamps: { words: string[] } }).timestamps.words;
+  };
+  t.strictSame(await words('A <break time="1s"/> b'), ['A', '<break', 'time="1s"/>', 'b']);
+});

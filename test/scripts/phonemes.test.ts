@@ -1,0 +1,148 @@
+/** `npm run phonemes`, in a process of its own. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { mediumShape, piperModel, writePiper } from '../../scripts/voices/fixtures/piper.js';
+import { makeFiveGraphs } from '../../scripts/voices/fixtures/pocket.js';
+import type { Said } from '../../src/speech/said.js';
+import { spawnCommand } from '../support/run-command.js';
+import { modelsDir } from '../support/voices.js';
+
+const prepare = (t: Test, hasOwnModels = false) => {
+  const lexiconFolders = { accounts: { ada: {} }, voices: { lark: {} } };
+  const root = t.testdir({ data: { lexicons: lexiconFolders }, models: { amy: {}, echo: {} } });
+  const models = hasOwnModels ? join(root, 'models') : modelsDir;
+  const lexicons = join(root, 'data', 'lexicons');
+  writeFileSync(
+    join(lexicons, 'names.txt'),
+    'kettle = teapot\nLos Gatos = loss gattus\nsyrinx = /ˈsɪɹɪŋks/\n',
+  );
+  writeFileSync(join(lexicons, 'voices', 'lark', 'own.txt'), 'kettle = pan\n');
+  writeFileSync(join(lexicons, 'accounts', 'ada', 'own.txt'), 'kettle = pot\n');
+  const env = { ...process.env, DATA_DIR: join(root, 'data'), MODELS_DIR: models };
+  const run = (args: readonly string[], input = '') => spawnCommand('phonemes', args, { env, input });
+  const said = (args: readonly string[], input: string): Said[] => {
+    const { status, stdout, stderr } = run([...args, '--json'], input);
+    t.strictSame([status, stderr], [0, '']);
+    return stdout
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Said);
+  };
+  return { root, run, said };
+};
+
+t.test('each line gives one line, with the entry or rule behind each replaced word', (t) => {
+  const { said } = prepare(t);
+  const text = "My husband's kettle cost $20.";
+  const [first, blank, last, ...more] = said(['--normalize'], `${text}\n\nThe syrinx, in Los Gatos!`);
+  t.strictSame(first, {
+    text,
+    spoken: "My husband's teapot cost twenty dollars.",
+    words: [
+      { word: 'My', ipa: 'maɪ' },
+      { word: "husband's", ipa: 'hˈʌzbəndz' },
+      { word: 'kettle', ipa: 'tˈiːpɑːt', by: 'lexicon (service): kettle' },
+      { word: 'cost', ipa: 'kˈɔst' },
+      { word: '$20.', ipa: 'twˈɛnti dˈɑːlɚz', by: 'rule: money' },
+    ],
+  });
+  t.strictSame(blank, { text: '', spoken: '', words: [] });
+  t.equal(last?.spoken, 'The /ˈsɪɹɪŋks/, in loss gattus!');
+  t.match(last?.words[1], { word: 'syrinx,', ipa: 'ˈsɪɹɪŋks', by: 'lexicon (service): syrinx' });
+  t.match(last?.words[3], { word: 'Los Gatos!', ipa: 'lˈɔs ɡˈæɾəs', by: 'lexicon (service): Los Gatos' });
+  t.strictSame(more, []);
+  t.end();
+});
+
+t.test('lexicons count as in the service: the account, then the voice, then the service', (t) => {
+  const { said } = prepare(t);
+  const byOf = (...args: string[]) => said(args, 'kettle')[0]?.words[0]?.by;
+  t.equal(byOf('--voice', 'wren'), 'lexicon (service): kettle');
+  t.equal(byOf('--voice', 'lark'), 'lexicon (voice lark): kettle');
+  t.equal(byOf('--voice', 'lark', '--account', 'ada'), 'lexicon (account ada): kettle');
+  t.end();
+});
+
+t.test('without --normalize no rule applies, and only --escapes makes line breaks', (t) => {
+  const { said } = prepare(t);
+  const text = 'At 5:30.\\nThen';
+  const [plain] = said([], text);
+  t.equal(plain?.text, text);
+  t.equal(plain?.words.length, 2);
+  const [broken] = said(['--escapes', '-'], text);
+  t.strictSame(
+    broken?.words.map(({ word }) => word),
+    ['At', '5:30.', 'Then'],
+  );
+  t.equal(broken?.spoken, 'At 5:30.\nThen');
+  t.notOk(broken?.words.some(({ by }) => by !== undefined));
+  t.end();
+});
+
+t.test('a long word that is cut over two segments is one word', (t) => {
+  const { said } = prepare(t);
+  const word = 'banana'.repeat(60);
+  const [one] = said([], `${word} end.`);
+  t.strictSame(
+    one?.words.map((each) => each.word),
+    [word, 'end.'],
+  );
+  t.ok((one?.words[0]?.ipa.match(/b/g)?.length ?? 0) >= 50, 'all of it is heard');
+  t.end();
+});
+
+t.test('a file is read; for people there is a table', (t) => {
+  const { root, run } = prepare(t);
+  const file = join(root, 'text.txt');
+  writeFileSync(file, 'The kettle.\r\nIt sings.\n');
+  const { status, stdout } = run([file]);
+  t.equal(status, 0);
+  t.equal(
+    stdout,
+    'The kettle.\n= The teapot.\n  WORD     IPA       BY\n  The      ðə\n  kettle.  tˈiːpɑːt  lexicon (service): kettle\n\n' +
+      'It sings.\n  WORD    IPA    BY\n  It      ɪt\n  sings.  sˈɪŋz\n\n',
+  );
+  t.end();
+});
+
+t.test(
+  "Piper's voices say espeak-ng's phonemes; a format that reads letters has none, and says so",
+  async (t) => {
+    const { root, said, run } = prepare(t, true);
+    await writePiper(join(root, 'models', 'amy'), 'amy', piperModel(mediumShape));
+    await makeFiveGraphs(join(root, 'models', 'echo'));
+    t.strictSame(said(['--voice', 'amy'], 'Red kettle.')[0]?.words, [
+      { word: 'Red', ipa: 'ɹˈɛd' },
+      { word: 'kettle.', ipa: 'tˈiːpɑːt', by: 'lexicon (service): kettle' },
+    ]);
+    const { status, stdout, stderr } = run(['--voice', 'echo-alba', '--json'], 'Red kettle, syrinx.');
+    t.equal(status, 0);
+    t.equal(stderr, 'echo-alba: the format pocket has no phonemes: this voice reads letters\n');
+    const { spoken, words } = JSON.parse(stdout) as Said;
+    t.equal(spoken, 'Red teapot, syrinx.', 'and ignores entries with phonemes');
+    t.strictSame(
+      words.map(({ ipa }) => ipa),
+      ['', '', ''],
+    );
+  },
+);
+
+t.test('what cannot be used is explained, with exit code 2', (t) => {
+  const { root, run } = prepare(t);
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [['--voice', 'nobody'], /^phonemes: there is no voice "nobody": choose from wren, wren_conv, /],
+    [[join(root, 'none.txt')], /^phonemes: .*none\.txt: there is no such file\n/],
+    [[root], /^phonemes: .*: this is not a file\n/],
+    [['--loud'], /^phonemes: Unknown option '--loud'/],
+    [['a', 'b'], /^phonemes: .* takes 0 to 1 operands, not 2/],
+  ];
+  for (const [args, message] of cases) {
+    const { status, stdout, stderr } = run(args);
+    t.strictSame([status, stdout], [2, ''], args.join(' '));
+    t.match(stderr, message);
+    t.match(stderr, /\nUsage: npm run phonemes -- /);
+    t.notMatch(stderr, /^ {4}at /m, 'no stack');
+  }
+  t.end();
+});
