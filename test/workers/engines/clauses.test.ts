@@ -1,6 +1,6 @@
 import t from 'tap';
 import { wordSpans } from '../../../src/text/words.js';
-import { cleanText } from '../../../workers/engines/g2p/lexer.js';
+import { cleanText } from '../../../workers/engines/g2p/letters.js';
 import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
 
 /** Clauses as `atom atom|terminal ending`; atoms of other voices than the English one are prefixed with the voice. */

@@ -1,0 +1,230 @@
+/**
+ * Writes the words of a clause so that espeak-ng says them as people do: capitals, plurals of initialisms, Roman numerals,
+ * interjections, drawn-out words, homographs.
+ */
+import { primaryLanguage } from '../../../src/text/language.js';
+import { homograph } from './homographs.js';
+import { shortWords } from './short-words.js';
+
+export interface Spelling {
+  readonly text: string;
+  /** `text` is phonemes of the IPA. */
+  readonly isIpa: boolean;
+}
+
+/** Listed words are spelled in capitals, except in a clause that is mostly in capitals ("TELL US WHAT IT IS"). */
+const spelledAmongSmall = new Set('AM IT LED LET RIP SAT US'.split(' '));
+/** Initialisms that espeak-ng would read as words. */
+const spelledAlways = new Set(
+  (
+    'AARP ACLU ACTH AFAIK AFDC ASMR BYOB CATV EEOC FDIC FWIW ICBM ICYMI IIRC IMHO LGBTQ NAACP NCAA TGIF TLDR USCG USIA USMC USPS ' +
+    'YMCA YMMV YWCA'
+  ).split(' '),
+);
+/** The same in languages in which espeak-ng reads most capitals as people do. */
+const spelledIn: Readonly<Record<string, ReadonlyMap<string, string>>> = {
+  de: new Map(
+    'AOK ARD EDV EU IT KI UK UN USA UV'.split(' ').map((word) => [word, word.replace(/./g, '$&.')]),
+  ),
+  fr: new Map(Object.entries({ IA: 'hi ah', UE: 'hu-eux' })),
+  es: new Map(Object.entries({ IA: 'i-a', UE: 'u-e', USA: 'u-ese-a' })),
+};
+const isCapitals = (word: string): boolean => /^[A-Z]+$/.test(word);
+
+/** The letters in the plural, as words: DVDs is "D. V. dees". */
+const plurals: Readonly<Record<string, string>> = {
+  ...{
+    A: 'aze',
+    B: 'bees',
+    C: 'seas',
+    D: 'dees',
+    E: 'ease',
+    F: 'effs',
+    G: 'jeez',
+    H: 'aitches',
+    I: 'eyes',
+    J: 'jays',
+  },
+  ...{
+    K: 'kays',
+    L: 'els',
+    M: 'ems',
+    N: 'ens',
+    O: 'owes',
+    P: 'peas',
+    Q: 'cues',
+    R: 'ars',
+    S: 'esses',
+    T: 'tees',
+  },
+  ...{ U: 'yous', V: 'vees', W: 'double-yous', X: 'exes', Y: 'whys', Z: 'zees' },
+};
+
+const lettersOf = (initials: string): string => initials.replace(/./g, '$&.');
+
+/** Whether capitals are read as one word: short ones if they are known, longer ones as espeak-ng decides. */
+const isWord = (capitals: string): boolean =>
+  capitals.length > 3
+    ? /[AEIOUY]/.test(capitals) && !spelledAlways.has(capitals)
+    : shortWords.has(capitals.toLowerCase());
+
+/** Capitals with a plural or possessive s, which espeak-ng leaves out at the end of a clause: NATO's, DVDs. */
+const withS = (initials: string, mark: string): string => {
+  if (isWord(initials)) return `${initials.toLowerCase()}${mark}s`;
+  const start = initials.slice(0, -1);
+  return `${start === 'A' ? 'eh' : lettersOf(start)} ${plurals[initials.at(-1)!]}`;
+};
+
+const contraction = /^([A-Z]+)'(?:T|S|D|M|LL|RE|VE)$/;
+const initialsWithS = /^([A-Z]{2,})('?)s$/;
+
+/** @param isLoud the clause is mostly in capitals @param before the word before, in small letters */
+const ofCapitals = (word: string, isLoud: boolean, before: string): string => {
+  if (word.includes("'")) {
+    const [, base = '', ending] = contraction.exec(word) ?? [];
+    const owner = word.endsWith("'S");
+    if (base === '' || ending === '') return word;
+    if (!owner || base === 'IT' || base.length > 3 || isWord(base)) return word.toLowerCase();
+    return withS(base, "'");
+  }
+  // ON-OFF, ALL-NEW
+  if (word.includes('-'))
+    return word
+      .split('-')
+      .map((part) => (isCapitals(part) && part.length > 1 && isWord(part) ? part.toLowerCase() : part))
+      .join('-');
+  if (word.length < 2 || (word === 'WHO' && before === 'the' && !isLoud)) return word;
+  if (word === 'AM' && before === 'i') return 'am';
+  const isSpelled = !isLoud && spelledAmongSmall.has(word);
+  if (!isSpelled && (isWord(word) || (isLoud && spelledAmongSmall.has(word)))) return word.toLowerCase();
+  return word.length > 3 && !spelledAlways.has(word) ? word : lettersOf(word);
+};
+
+const numbered: Readonly<Record<string, ReadonlySet<string>>> = {
+  en: new Set(
+    (
+      'act scene chapter part book volume section article title figure table appendix phase stage level type class grade war ' +
+      'page canto psalm lesson unit module round season episode version mark bowl step'
+    ).split(' '),
+  ),
+  de: new Set('akt szene kapitel teil band abschnitt artikel weltkrieg stufe klasse typ'.split(' ')),
+  fr: new Set('acte scène chapitre tome livre partie article titre niveau type'.split(' ')),
+  es: new Set('acto escena capítulo tomo libro parte artículo título siglo nivel tipo'.split(' ')),
+};
+const roman = /^(?=.)X{0,3}(?:IX|IV|V?I{0,3})$/;
+const romanDigits: Readonly<Record<string, number>> = { I: 1, V: 5, X: 10 };
+
+const romanValue = (numeral: string): number => {
+  let value = 0;
+  for (let at = 0; at < numeral.length; at++) {
+    const digit = romanDigits[numeral[at]!]!;
+    value += digit < (romanDigits[numeral[at + 1] ?? ''] ?? 0) ? -digit : digit;
+  }
+  return value;
+};
+
+/** A Roman numeral after the name of what is numbered (Scene iv), or after a name (Henry VIII). */
+const ofRoman = (word: string, before: string, isLast: boolean, code: string): string | null => {
+  const capitals = word.toUpperCase();
+  if (!roman.test(capitals)) return null;
+  const isNumbered = numbered[code]?.has(before.toLowerCase()) === true;
+  if (word.length === 1)
+    return isNumbered && (word !== 'I' || isLast) && word !== 'i' ? String(romanValue(capitals)) : null;
+  const isNamed = word === capitals && /^\p{Lu}\p{Ll}{2,}$/u.test(before) && before !== 'The';
+  return isNumbered || isNamed ? String(romanValue(capitals)) : null;
+};
+
+/** Sounds that are written without a vowel, with any number of letters. */
+const sounds: readonly (readonly [RegExp, string])[] = [
+  [/^s+c?h{2,}$/, 'ʃː'],
+  [/^m{2,}$/, 'mː'],
+  [/^m+-?h+m+$/, 'əmhˈəm'],
+  [/^h+m+$/, 'hˈəm'],
+  [/^h+m+ph+$/, 'hˈəmf'],
+  [/^b+r{2,}$/, 'bˈɜː'],
+  [/^g+r{2,}$/, 'ɡˈɜː'],
+  [/^p+s+t+$/, 'psːt'],
+  [/^p+f{2,}t*$/, 'pfː'],
+  [/^z{3,}$/, 'zː'],
+];
+const vowelless = /^[bcfghmprstz-]{2,24}$/;
+/** Of English. */
+const exclamations: readonly (readonly [RegExp, string])[] = [
+  [/^aw{2,}$/, 'aw'],
+  [/^e+w{2,}$/, 'ew'],
+  [/^uh{2,}$/, 'uh'],
+];
+
+const ofInterjection = (word: string, before: string, code: string): Spelling | null => {
+  const small = word.toLowerCase();
+  // Neither "5 mm" nor PST.
+  const isUnit =
+    small === 'mm' ? before !== '' : word !== small && word === word.toUpperCase() && !/(.)\1/.test(word);
+  if (vowelless.test(small) && !isUnit)
+    for (const [pattern, ipa] of sounds) if (pattern.test(small)) return { text: ipa, isIpa: true };
+  if (code === 'en')
+    for (const [pattern, text] of exclamations) if (pattern.test(small)) return { text, isIpa: false };
+  return null;
+};
+
+const drawn = /(\p{L})\1{2,}/iu;
+const drawnOut = /(\p{L})\1{2,}/giu;
+
+/** "sooo", "pleeease", "coool": o and e inside a word are often double there, all other letters are single. */
+const ofDrawnOut = (word: string): string => {
+  const short = word.replace(drawnOut, (run: string, letter: string, at: number) =>
+    /[eo]/i.test(letter) && at > 0 && at + run.length < word.length ? letter + letter : letter,
+  );
+  const isInitials = word === word.toUpperCase() && !shortWords.has(short.toLowerCase());
+  return short.length < 2 || isInitials || /^[ivx]+$/i.test(word) ? word : short;
+};
+
+const isShouted = (words: readonly string[]): boolean => {
+  let capitals = 0;
+  let others = 0;
+  for (const word of words)
+    if (/^[A-Z][A-Z'-]+$/.test(word)) capitals++;
+    else if (/\p{Ll}/u.test(word)) others++;
+  return capitals > 1 && capitals > others;
+};
+
+/**
+ * @param words of a clause, in order
+ * @param voices of espeak-ng that read them
+ * @param opens the first word begins a sentence, or may
+ */
+export const spellingsOf = (
+  words: readonly string[],
+  voices: readonly string[],
+  opens: boolean,
+): Spelling[] => {
+  const isLoud = isShouted(words);
+  const small: string[] = [];
+  let voice = '';
+  let code = '';
+  const result = words.map((word, at): Spelling => {
+    if (voices[at] !== voice) {
+      voice = voices[at]!;
+      code = primaryLanguage(voice);
+    }
+    const before = at > 0 ? words[at - 1]! : '';
+    const numeral = ofRoman(word, before, at === words.length - 1, code);
+    const sound = numeral === null ? ofInterjection(word, before, code) : null;
+    let text = numeral ?? (drawn.test(word) ? ofDrawnOut(word) : word);
+    if (code === 'en' && numeral === null && /^[A-Z][A-Z'-]*s?$/.test(text)) {
+      const [, initials, mark = ''] = initialsWithS.exec(text) ?? [];
+      text = initials === undefined ? ofCapitals(text, isLoud, small[at - 1] ?? '') : withS(initials, mark);
+    }
+    const spelled = spelledIn[code];
+    if (spelled !== undefined)
+      text = text.replace(/(?<=^|')[A-Z]{2,3}$/, (initials) => spelled.get(initials) ?? initials);
+    small.push(text.toLowerCase());
+    return sound ?? { text, isIpa: false };
+  });
+  for (const [at, { isIpa }] of result.entries()) {
+    if (isIpa || !voices[at]!.startsWith('en')) continue;
+    const other = homograph(small, at, opens);
+    if (other !== null) result[at] = { text: other, isIpa };
+  }
+  return result;
+};
