@@ -336,7 +336,11 @@ export const clausesOf = (
     end = words[last]!.end;
     const written = text.slice(start, end);
     const isSource = lines.isCitation(written, lastWritten);
-    const form = isSource ? written.replace(/^.*\]/, '') : (replacement?.spoken ?? written);
+    const form = isSource
+      ? written.replace(/^.*\]/, '')
+      : lines.isMark(written)
+        ? written
+        : (replacement?.spoken ?? written);
     lastWritten = written;
     if (replacement?.ipa === undefined) speak(form, index, from(end));
     else {

@@ -43,7 +43,7 @@ for (const [base, letters] of Object.entries({
     th: 'ᵺ',
     ts: 'ʦ',
     dz: 'ʣ',
-    ss: 'ẞ',
+    ss: 'ß',
     hv: 'ƕ',
     oi: 'ƣ',
     tz: 'ꜩ',
@@ -67,9 +67,9 @@ const ownLetters: Readonly<Record<string, RegExp>> = {
 /** Marks that espeak-ng does not know, of Latin letters first of all: those of Russian stress stay. */
 const marks =
   /[\u0302-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20ff\ufe20-\ufe2f]|(?<=^|\p{Script=Latin}|[^\p{L}\p{M}])[\u064b-\u0655\u0670\u3099\u309a\u30fc]+/gu;
-/** Modifiers of letters without a compatibility form; apostrophes stay between letters. */
-const modifiers =
-  /[\u02b9\u02ba\u02bd-\u02ff\u0374\u037a\u0385\u0640]|(?<!\p{L})[\u02bb\u02bc]|[\u02bb\u02bc](?!\p{L})/gu;
+/** Modifiers of letters without a compatibility form; apostrophes before letters are read. */
+const modifiers = /[\u02b9-\u02ff\u0374\u037a\u0385\u0640]/gu;
+const apostrophe = /[\u02bb\u02bc](?=\p{L})/gu;
 
 const baseOf = (letter: string, code: string): string => {
   if (letter < '\u0180' && !plainAlphabets.has(code) && !/[ıŉſ]/.test(letter)) return letter;
@@ -99,6 +99,7 @@ export const cleanText = (text: string, code = 'en'): string => {
     .replace(compatibility, (sign) => sign.normalize('NFKC'))
     .replace(boxed, boxedLetter)
     .replace(latinBeyondLatin1, (letter) => baseOf(letter, code))
+    .replace(apostrophe, "'")
     .replace(modifiers, '')
     .replace(marks, '');
 };

@@ -47,6 +47,11 @@ export class Lines {
     return cells(rest);
   }
 
+  /** Whether the next token is a mark of a list, whatever a rule makes of it. */
+  isMark(token: string): boolean {
+    return this.#isStart && listMark.test(token);
+  }
+
   /** Whether a token names a source and is not spoken. @param before the token before */
   isCitation(token: string, before: string): boolean {
     return (

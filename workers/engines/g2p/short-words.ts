@@ -2,7 +2,7 @@
  * English words and first names of two and three letters. In capitals they are words, other capitals are spelled.
  *
  * Most of them are from SCOWL (Spell Checker Oriented Word Lists) up to its size 35, without words whose capitals are mostly
- * spelled (AD, ID, MS, RE). Copyright 2000-2018 by Kevin Atkinson; COPYING beside this file has the licence.
+ * spelled (AD, ID, MS, RE). Copyright 2000-2011 by Kevin Atkinson; COPYING beside this file has the licence.
  */
 export const shortWords: ReadonlySet<string> = new Set(
   (

@@ -70,16 +70,16 @@ const isWord = (capitals: string): boolean =>
 
 /** Capitals with a plural or possessive s, which espeak-ng leaves out at the end of a clause: NATO's, DVDs. */
 const withS = (initials: string, mark: string): string => {
-  if (isWord(initials)) return `${initials.toLowerCase()}${mark}s`;
+  if (isWord(initials) && !spelledAmongSmall.has(initials)) return `${initials.toLowerCase()}${mark}s`;
   const start = initials.slice(0, -1);
   return `${start === 'A' ? 'eh' : lettersOf(start)} ${plurals[initials.at(-1)!]}`;
 };
 
 const contraction = /^([A-Z]+)'(?:T|S|D|M|LL|RE|VE)$/;
-const initialsWithS = /^([A-Z]{2,})('?)s$/;
+const initialsWithS = /^([A-Z]{2,}|PhD)('?)s$/;
 
 /** @param isLoud the clause is mostly in capitals @param before the word before, in small letters */
-const ofCapitals = (word: string, isLoud: boolean, before: string): string => {
+const ofCapitals = (word: string, isLoud: boolean, before: string, isLast: boolean): string => {
   if (word.includes("'")) {
     const [, base = '', ending] = contraction.exec(word) ?? [];
     const owner = word.endsWith("'S");
@@ -93,6 +93,7 @@ const ofCapitals = (word: string, isLoud: boolean, before: string): string => {
       .split('-')
       .map((part) => (isCapitals(part) && part.length > 1 && isWord(part) ? part.toLowerCase() : part))
       .join('-');
+  if (word === 'A' && isLoud && !isLast) return 'a';
   if (word.length < 2 || (word === 'WHO' && before === 'the' && !isLoud)) return word;
   if (word === 'AM' && before === 'i') return 'am';
   const isSpelled = !isLoud && spelledAmongSmall.has(word);
@@ -123,10 +124,12 @@ const romanValue = (numeral: string): number => {
   return value;
 };
 
-/** A Roman numeral after the name of what is numbered (Scene iv), or after a name (Henry VIII). */
+/** A Roman numeral after the name of what is numbered (Scene iv), after a name (Henry II), or one that nothing else can be (XIV). */
 const ofRoman = (word: string, before: string, isLast: boolean, code: string): string | null => {
+  if (!/^[IVXivx]+$/.test(word)) return null;
   const capitals = word.toUpperCase();
   if (!roman.test(capitals)) return null;
+  if (word.length > 2 && word === capitals && word !== 'XXX') return String(romanValue(capitals));
   const isNumbered = numbered[code]?.has(before.toLowerCase()) === true;
   if (word.length === 1)
     return isNumbered && (word !== 'I' || isLast) && word !== 'i' ? String(romanValue(capitals)) : null;
@@ -136,7 +139,7 @@ const ofRoman = (word: string, before: string, isLast: boolean, code: string): s
 
 /** Sounds that are written without a vowel, with any number of letters. */
 const sounds: readonly (readonly [RegExp, string])[] = [
-  [/^s+c?h{2,}$/, 'ʃː'],
+  [/^(?:s+c?|c)h{2,}$/, 'ʃː'],
   [/^m{2,}$/, 'mː'],
   [/^m+-?h+m+$/, 'əmhˈəm'],
   [/^h+m+$/, 'hˈəm'],
@@ -147,20 +150,24 @@ const sounds: readonly (readonly [RegExp, string])[] = [
   [/^p+f{2,}t*$/, 'pfː'],
   [/^z{3,}$/, 'zː'],
 ];
-const vowelless = /^[bcfghmprstz-]{2,24}$/;
+const vowelless = /^[bcfghmprstz-]{2,24}$/i;
 /** Of English. */
+const exclamation = /^[aeou]+[wh]+$/i;
 const exclamations: readonly (readonly [RegExp, string])[] = [
   [/^aw{2,}$/, 'aw'],
   [/^e+w{2,}$/, 'ew'],
   [/^uh{2,}$/, 'uh'],
+  [/^o{2,}h+$/, 'ooh'],
 ];
 
 const ofInterjection = (word: string, before: string, code: string): Spelling | null => {
+  const isVowelless = vowelless.test(word);
+  if (!isVowelless && !exclamation.test(word)) return null;
   const small = word.toLowerCase();
   // Neither "5 mm" nor PST.
   const isUnit =
     small === 'mm' ? before !== '' : word !== small && word === word.toUpperCase() && !/(.)\1/.test(word);
-  if (vowelless.test(small) && !isUnit)
+  if (isVowelless && !isUnit)
     for (const [pattern, ipa] of sounds) if (pattern.test(small)) return { text: ipa, isIpa: true };
   if (code === 'en')
     for (const [pattern, text] of exclamations) if (pattern.test(small)) return { text, isIpa: false };
@@ -173,9 +180,11 @@ const drawnOut = /(\p{L})\1{2,}/giu;
 /** "sooo", "pleeease", "coool": o and e inside a word are often double there, all other letters are single. */
 const ofDrawnOut = (word: string): string => {
   const short = word.replace(drawnOut, (run: string, letter: string, at: number) =>
-    /[eo]/i.test(letter) && at > 0 && at + run.length < word.length ? letter + letter : letter,
+    /[eo]/i.test(letter) && at > 0 && /^[^aeiou]/i.test(word.slice(at + run.length))
+      ? letter + letter
+      : letter,
   );
-  const isInitials = word === word.toUpperCase() && !shortWords.has(short.toLowerCase());
+  const isInitials = word.length < 5 && word === word.toUpperCase() && !shortWords.has(short.toLowerCase());
   return short.length < 2 || isInitials || /^[ivx]+$/i.test(word) ? word : short;
 };
 
@@ -208,12 +217,16 @@ export const spellingsOf = (
       code = primaryLanguage(voice);
     }
     const before = at > 0 ? words[at - 1]! : '';
-    const numeral = ofRoman(word, before, at === words.length - 1, code);
+    const isLast = at === words.length - 1;
+    const numeral = ofRoman(word, before, isLast, code);
     const sound = numeral === null ? ofInterjection(word, before, code) : null;
     let text = numeral ?? (drawn.test(word) ? ofDrawnOut(word) : word);
-    if (code === 'en' && numeral === null && /^[A-Z][A-Z'-]*s?$/.test(text)) {
+    if (code === 'en' && numeral === null && /^(?:[A-Z][A-Z'-]*s?|PhD'?s)$/.test(text)) {
       const [, initials, mark = ''] = initialsWithS.exec(text) ?? [];
-      text = initials === undefined ? ofCapitals(text, isLoud, small[at - 1] ?? '') : withS(initials, mark);
+      text =
+        initials === undefined
+          ? ofCapitals(text, isLoud, small[at - 1] ?? '', isLast)
+          : withS(initials.toUpperCase(), mark);
     }
     const spelled = spelledIn[code];
     if (spelled !== undefined)
