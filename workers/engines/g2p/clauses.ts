@@ -127,7 +127,14 @@ class Reader {
   #joinContraction(token: string): string {
     const last = this.#drafts.at(-1);
     const [whole = '', letters = ''] = contraction.exec(token) ?? [];
-    if (last === undefined || whole === '' || this.#break !== null || last.after !== '') return token;
+    if (
+      last === undefined ||
+      whole === '' ||
+      last.text.length > atomMax ||
+      this.#break !== null ||
+      last.after !== ''
+    )
+      return token;
     if (!/\p{L}$/u.test(last.text) || (letters === 't' && !last.text.endsWith('n'))) return token;
     last.text += letters.startsWith('n') ? "n't" : `'${letters}`;
     return token.slice(whole.length);

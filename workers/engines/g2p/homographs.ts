@@ -28,6 +28,9 @@ const perfects = set(
 );
 const past = set('yesterday ago last once already earlier previously');
 
+/** Words on each side that say what a clause is about. */
+const nearMax = 16;
+
 /** The words of a clause in small letters, seen from one of them. */
 class View {
   readonly #words: readonly string[];
@@ -54,8 +57,11 @@ class View {
     return this.#words[this.#at - places] ?? '';
   }
 
+  /** Whether one of the words nearby is on a list. */
   has(list: ReadonlySet<string>): boolean {
-    return this.#words.some((word) => list.has(word));
+    return this.#words
+      .slice(Math.max(0, this.#at - nearMax), this.#at + nearMax)
+      .some((word) => list.has(word));
   }
 
   /** The nearest word before that is no adverb, as its distance. */
@@ -129,7 +135,8 @@ const small = set(
 const read = (view: View): string | null => {
   const { head, beforeHead } = view;
   if (view.isInfinitive || (head === 'is' && beforeHead === 'do')) return 'reed';
-  if (perfects.has(head)) return 'red';
+  // "have you ever read"
+  if (perfects.has(head) || /^(?:have|has|had)$/.test(beforeHead)) return 'red';
   if (thirdPersons.has(head) || view.has(past)) return 'red';
   return /^(?:i|you|we|they)$/.test(head) ? 'reed' : null;
 };
@@ -139,6 +146,9 @@ const special: Readonly<Record<string, (view: View) => string | null>> = {
   close: (view) => {
     const { head, next } = view;
     if (/^(?:a|the)$/.test(head) && /^(?:of|at|)$/.test(next)) return 'cloze';
+    // "Banks close early."
+    if (/[^s]s$/.test(head) && !perfects.has(head) && /^(?:early|at|late|for|soon)$/.test(next))
+      return 'cloze';
     return view.isInfinitive || (view.isVerb && next !== 'to') ? 'cloze' : null;
   },
   use: (view) => {
@@ -169,7 +179,8 @@ const special: Readonly<Record<string, (view: View) => string | null>> = {
       )
     )
       return 'lyve';
-    return view.isVerb || /^people$/.test(head) ? 'liv' : null;
+    const isCommand = head === '' && /^(?:long|your|well|life)$/.test(next);
+    return view.isVerb || head === 'people' || isCommand ? 'liv' : null;
   },
   wind: (view) => {
     const { head, next } = view;
