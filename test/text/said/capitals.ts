@@ -45,6 +45,8 @@ export const capitals: readonly SaidRow[] = [
   ['es', 'Es MUY tarde, NO vengas.', 'Es MUY tarde, NO vengas'],
   ['es', 'La UE y la ONU hablan.', 'La u-e y la ONU hablan'],
   ['en', 'He is the BEST dad EVER, MR Lee!', 'He is the best dad ever, mr Lee'],
+  ['en', 'US GDP rose.', 'U.S. G.D.P. rose'],
+  ['en', 'The UK VAT rate', 'The U.K. V.A.T. rate'],
 ];
 
 /** The s after an initialism is spoken. */

@@ -34,4 +34,6 @@ export const interjections: readonly SaidRow[] = [
   ['de', 'Schhh, neiiin!', '/ʃː/, nein'],
   ['fr', 'Chhh, hmm, ouiii', '/ʃː/, /hˈəm/, oui'],
   ['es', 'Shhh, mmm, nooo', '/ʃː/, /mː/, no'],
+  ['de', 'Die Schifffahrt ruht.', 'Die Schifffahrt ruht'],
+  ['de', 'Der Zoo öffnet, jaaa.', 'Der Zoo öffnet, ja'],
 ];

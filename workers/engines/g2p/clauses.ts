@@ -63,8 +63,7 @@ interface Draft {
   after: string;
 }
 
-const contraction =
-  /^(?:['’‘´`](?=s|t|d|m|ll|re|ve)|(?=n['’‘´`]t))(?<letters>s|t|d|m|ll|re|ve|n['’‘´`]t)(?!\p{L})/iu;
+const contraction = /^(?:(n)['’‘´`]t|['’‘´`](s|t|d|m|ll|re|ve))(?!\p{L})/iu;
 const elided: Readonly<Record<string, RegExp>> = {
   fr: /^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu)['’‘´]$/i,
   it: /^(?:[cdlmnstv]|un|all|dall|dell|nell|sull|quell)['’‘´]$/i,
@@ -126,7 +125,7 @@ class Reader {
   /** Joins a contraction to its word ("she 's", "do n't"). @returns the rest of the token */
   #joinContraction(token: string): string {
     const last = this.#drafts.at(-1);
-    const [whole = '', letters = ''] = contraction.exec(token) ?? [];
+    const [whole = '', not = '', letters = ''] = contraction.exec(token) ?? [];
     if (
       last === undefined ||
       whole === '' ||
@@ -136,7 +135,7 @@ class Reader {
     )
       return token;
     if (!/\p{L}$/u.test(last.text) || (letters === 't' && !last.text.endsWith('n'))) return token;
-    last.text += letters.startsWith('n') ? "n't" : `'${letters}`;
+    last.text += not === '' ? `'${letters}` : "n't";
     return token.slice(whole.length);
   }
 

@@ -23,36 +23,16 @@ const boxedLetter = (sign: string): string =>
 
 /** Base letters of those that Unicode does not decompose: strokes, hooks, small capitals, turned letters. */
 const bases = new Map<string, string>();
-for (const [base, letters] of Object.entries({
-  ...{
-    a: 'ᴀɐɑɒⱥᶏꬱ',
-    b: 'ʙƀɓƃᴃᵬᶀ',
-    c: 'ᴄƈȼɕↄꞓ',
-    d: 'ᴅđɖɗƌȡᵭᶁᶑᴆð',
-    e: 'ᴇəɛǝɘɚɝɞɜɇⱸᶒᴈ',
-    f: 'ꜰƒᵮᶂ',
-    g: 'ɢɡɠǥɣᶃᵷʛ',
-  },
-  ...{ h: 'ʜħɦⱨɥꜧʮʯ', i: 'ɪıɨɩᵻᵼᴉᶖ', j: 'ᴊȷɉʝɟʄ', k: 'ᴋƙĸⱪʞᶄꝁꝃꝅ', l: 'ʟłƚɫɬɭȴⱡꝇꝉᴌᶅ', m: 'ᴍɱɯɰᵯᶆ' },
-  ...{ n: 'ɴƞɲɳȵᵰᶇᴎ', o: 'ᴏøɔɵⱺꝋꝍᴐᴑᴓɷ', p: 'ᴘƥᵽᵱᶈꝑꝓꝕ', q: 'ꞯɋʠꝗꝙ', r: 'ʀɍɹɾɽɻɺɼɿʁᴙᴚᵲᵳᶉꝛ', s: 'ꜱſʂȿᵴᶊʃƨ' },
-  ...{ t: 'ᴛŧƭʈƫȶⱦᵵʇ', u: 'ᴜʉʊᴝᵾᶙ', v: 'ᴠʋʌⱱⱴᶌỽꝟ', w: 'ᴡʍⱳƿ', x: 'ᶍ', y: 'ʏƴɏʎỿ', z: 'ᴢƶȥɀʐʑⱬᵶᶎʒ' },
-  ...{
-    ng: 'ŋ',
-    ae: 'ᴁᴂ',
-    oe: 'ɶᴔ',
-    th: 'ᵺ',
-    ts: 'ʦ',
-    dz: 'ʣ',
-    ss: 'ß',
-    hv: 'ƕ',
-    oi: 'ƣ',
-    tz: 'ꜩ',
-    aa: 'ꜳ',
-    ao: 'ꜵ',
-  },
-  ...{ au: 'ꜷ', av: 'ꜹꜻ', ay: 'ꜽ', oo: 'ꝏ', vy: 'ꝡ' },
-}))
+for (const entry of (
+  'a:ᴀɐɑɒⱥᶏꬱ b:ʙƀɓƃᴃᵬᶀ c:ᴄƈȼɕↄꞓ d:ᴅđɖɗƌȡᵭᶁᶑᴆð e:ᴇəɛǝɘɚɝɞɜɇⱸᶒᴈ f:ꜰƒᵮᶂ g:ɢɡɠǥɣᶃᵷʛ h:ʜħɦⱨɥꜧʮʯ ' +
+  'i:ɪıɨɩᵻᵼᴉᶖ j:ᴊȷɉʝɟʄ k:ᴋƙĸⱪʞᶄꝁꝃꝅ l:ʟłƚɫɬɭȴⱡꝇꝉᴌᶅ m:ᴍɱɯɰᵯᶆ n:ɴƞɲɳȵᵰᶇᴎ o:ᴏøɔɵⱺꝋꝍᴐᴑᴓɷ p:ᴘƥᵽᵱᶈꝑꝓꝕ ' +
+  'q:ꞯɋʠꝗꝙ r:ʀɍɹɾɽɻɺɼɿʁᴙᴚᵲᵳᶉꝛ s:ꜱſʂȿᵴᶊʃƨ t:ᴛŧƭʈƫȶⱦᵵʇ u:ᴜʉʊᴝᵾᶙ v:ᴠʋʌⱱⱴᶌỽꝟ w:ᴡʍⱳƿ x:ᶍ y:ʏƴɏʎỿ ' +
+  'z:ᴢƶȥɀʐʑⱬᵶᶎʒ ng:ŋ ae:ᴁᴂ oe:ɶᴔ th:ᵺ ts:ʦ dz:ʣ ss:ß hv:ƕ oi:ƣ tz:ꜩ aa:ꜳ ao:ꜵ au:ꜷ av:ꜹꜻ ay:ꜽ oo:ꝏ ' +
+  'vy:ꝡ'
+).split(' ')) {
+  const [base = '', letters = ''] = entry.split(':');
   for (const letter of letters) bases.set(letter, base);
+}
 
 /** Languages that use no letters beyond U+00FF, except œ, which decomposes into nothing. */
 const plainAlphabets = new Set(

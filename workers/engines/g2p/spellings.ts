@@ -4,13 +4,48 @@
  */
 import { primaryLanguage } from '../../../src/text/language.js';
 import { homograph } from './homographs.js';
-import { shortWords } from './short-words.js';
 
 export interface Spelling {
   readonly text: string;
   /** `text` is phonemes of the IPA. */
   readonly isIpa: boolean;
 }
+
+/**
+ * English words and first names of two and three letters. In capitals they are words, other capitals are spelled.
+ *
+ * Most of them are from SCOWL (Spell Checker Oriented Word Lists) up to its size 35, without words whose capitals are mostly
+ * spelled (AD, ID, MS, RE). Copyright 2000-2011 by Kevin Atkinson; COPYING beside this file has the licence.
+ */
+const shortWords: ReadonlySet<string> = new Set(
+  (
+    'abe ace act ada add ado ads age ago ah aha aid ail aim air ale ali all am amp amy an ana and ann ant any ' +
+    'ape app apt arc are ark arm art as ash ask ass at ate ava awe ax axe aye bad bag bah ban bar bat bay be ' +
+    'bed bee beg ben bet bib bid big bin bio bit boa bob bog boo bop bot bow box boy bra bro bud bug bum bun ' +
+    'bus but buy by bye cab cad cam can cap car cat caw chi cob cod cog con coo cop cos cot cow cox coy cry ' +
+    'cub cue cum cup cur cut dab dad dam dan day dee den dew did die dig dim din dip do doc doe dog don dos ' +
+    'dot dr dry dub dud due dug duh duo dye ear eat ebb ed eel egg ego eh eke elf eli elk elm emo ems end eon ' +
+    'era err etc eva eve ewe ex eye fad fan far fat fax fay fed fee fen few fey fez fib fig fin fir fit fix ' +
+    'flo flu fly fob foe fog for fox fro fry fun fur gab gag gal gap gas gay gee gel gem get gif gig gil gin ' +
+    'gnu go gob god goo got gui gum gun gus gut guy gym ha had hag hal ham has hat hay he hem hen her hew hex ' +
+    'hey hi hid him hip his hit ho hoe hog hop hot how hub hue hug huh hum hun hut ian ice icy if ifs ike ilk ' +
+    'ill imp in ink inn ion ira ire irk is it its ivy jab jag jam jan jar jaw jay jed jet jew jig jim jo job ' +
+    'joe jog jon jot joy jr jug jut kay keg ken key kid kim kin kit lab lad lag lam lan lao lap law lax lay ' +
+    'lea led lee leg lei len leo les let lew lid lie lip lit liz lo lob log lop lot lou low lug lye mad mae ' +
+    'mag man mao map mar mat max may me meg meh mel men met mew mia mid mil mix mob mod moe mom moo mop mow ' +
+    'mr mrs mud mug mum my nab nag nah nan nap nat nay ned neo net new nib nil nip nit nix no nod non nor not ' +
+    'now nth nub nun nut oaf oak oar oat odd ode of off oh ohm ohs oil old on one opt or orb orc ore our out ' +
+    'ova ow owe owl own ox pac pad pal pam pan pap par pas pat paw pay pea pee peg pen pep per pet pew pie ' +
+    'pig pin pip pit ply pod poe pop pot pox pro pry pub pug pun pup pus put qua rad rae rag ram ran rap rat ' +
+    'raw ray red ref rep rev rex rib rid rig rim rio rip rob rod roe rom ron rot row roy rub rue rug rum run ' +
+    'rut rye sac sad sag sal sam sat saw sax say sea see set sew sex she shy sic sid sim sin sip sir sis sit ' +
+    'six ski sky sly so sob sod son sow soy spa spy sr stu sty sub sue sum sun sup tab tad tag tam tan tap ' +
+    'tar tat tax tea ted tee ten the tho thy tia tic tie tim tin tip tit to tod toe tom ton too top tor tot ' +
+    'tow toy try tub tug tut tux two ugh uh um up urn us use val van vet vex via vie vim vow vs wad wag wan ' +
+    'war was wax way we web wed wee wei wet who why wig win wit wiz woe wok won woo wot wow wry yak yam yap ' +
+    'yaw ye yea yeh yen yep yes yet yew yip yo you yuk yum yup zap zed zen zip zoe zoo'
+  ).split(' '),
+);
 
 /** Listed words are spelled in capitals, except in a clause that is mostly in capitals ("TELL US WHAT IT IS"). */
 const spelledAmongSmall = new Set('AM IT LED LET RIP SAT US'.split(' '));
@@ -31,34 +66,11 @@ const spelledIn: Readonly<Record<string, ReadonlyMap<string, string>>> = {
 };
 const isCapitals = (word: string): boolean => /^[A-Z]+$/.test(word);
 
-/** The letters in the plural, as words: DVDs is "D. V. dees". */
-const plurals: Readonly<Record<string, string>> = {
-  ...{
-    A: 'aze',
-    B: 'bees',
-    C: 'seas',
-    D: 'dees',
-    E: 'ease',
-    F: 'effs',
-    G: 'jeez',
-    H: 'aitches',
-    I: 'eyes',
-    J: 'jays',
-  },
-  ...{
-    K: 'kays',
-    L: 'els',
-    M: 'ems',
-    N: 'ens',
-    O: 'owes',
-    P: 'peas',
-    Q: 'cues',
-    R: 'ars',
-    S: 'esses',
-    T: 'tees',
-  },
-  ...{ U: 'yous', V: 'vees', W: 'double-yous', X: 'exes', Y: 'whys', Z: 'zees' },
-};
+/** A to Z in the plural, as words: DVDs is "D.V. dees". */
+const plurals = (
+  'aze bees seas dees ease effs jeez aitches eyes jays kays els ems ens owes peas cues ars esses tees yous vees ' +
+  'double-yous exes whys zees'
+).split(' ');
 
 const lettersOf = (initials: string): string => initials.replace(/./g, '$&.');
 
@@ -72,7 +84,7 @@ const isWord = (capitals: string): boolean =>
 const withS = (initials: string, mark: string): string => {
   if (isWord(initials) && !spelledAmongSmall.has(initials)) return `${initials.toLowerCase()}${mark}s`;
   const start = initials.slice(0, -1);
-  return `${start === 'A' ? 'eh' : lettersOf(start)} ${plurals[initials.at(-1)!]}`;
+  return `${start === 'A' ? 'eh' : lettersOf(start)} ${plurals[initials.charCodeAt(start.length) - 65]}`;
 };
 
 const contraction = /^([A-Z]+)'(?:T|S|D|M|LL|RE|VE)$/;
@@ -124,13 +136,15 @@ const romanValue = (numeral: string): number => {
   return value;
 };
 
-/** A Roman numeral after the name of what is numbered (Scene iv), after a name (Henry II), or one that nothing else can be (XIV). */
+/** A Roman numeral after the name of what is numbered (Scene iv), after a name (Henry II), or one that can be nothing else (XIV). */
 const ofRoman = (word: string, before: string, isLast: boolean, code: string): string | null => {
-  if (!/^[IVXivx]+$/.test(word)) return null;
+  const names = numbered[code];
+  if (names === undefined || !/^[IVXivx]+$/.test(word)) return null;
   const capitals = word.toUpperCase();
   if (!roman.test(capitals)) return null;
-  if (word.length > 2 && word === capitals && word !== 'XXX') return String(romanValue(capitals));
-  const isNumbered = numbered[code]?.has(before.toLowerCase()) === true;
+  if (word === 'II' || (word.length > 2 && word === capitals && word !== 'XXX'))
+    return String(romanValue(capitals));
+  const isNumbered = names.has(before.toLowerCase());
   if (word.length === 1)
     return isNumbered && (word !== 'I' || isLast) && word !== 'i' ? String(romanValue(capitals)) : null;
   const isNamed = word === capitals && /^\p{Lu}\p{Ll}{2,}$/u.test(before) && before !== 'The';
@@ -164,9 +178,11 @@ const ofInterjection = (word: string, before: string, code: string): Spelling | 
   const isVowelless = vowelless.test(word);
   if (!isVowelless && !exclamation.test(word)) return null;
   const small = word.toLowerCase();
-  // Neither "5 mm" nor PST.
+  // Neither "5 mm" nor "2 pm PST".
   const isUnit =
-    small === 'mm' ? before !== '' : word !== small && word === word.toUpperCase() && !/(.)\1/.test(word);
+    small === 'mm' || small === 'pst'
+      ? before !== ''
+      : word !== small && word === word.toUpperCase() && !/(.)\1/.test(word);
   if (isVowelless && !isUnit)
     for (const [pattern, ipa] of sounds) if (pattern.test(small)) return { text: ipa, isIpa: true };
   if (code === 'en')
@@ -178,23 +194,31 @@ const drawn = /(\p{L})\1{2,}/iu;
 const drawnOut = /(\p{L})\1{2,}/giu;
 
 /** "sooo", "pleeease", "coool": o and e inside a word are often double there, all other letters are single. */
-const ofDrawnOut = (word: string): string => {
+const ofDrawnOut = (word: string, code: string): string => {
+  if (!Object.hasOwn(numbered, code)) return word;
   const short = word.replace(drawnOut, (run: string, letter: string, at: number) =>
-    /[eo]/i.test(letter) && at > 0 && /^[^aeiou]/i.test(word.slice(at + run.length))
-      ? letter + letter
-      : letter,
+    // German has Schifffahrt.
+    code !== 'en' && run.length < 4 && at + run.length < word.length && !/[aiu]/i.test(letter)
+      ? run
+      : /[eo]/i.test(letter) && at > 0 && /^[^aeiou]/i.test(word.slice(at + run.length))
+        ? letter + letter
+        : letter,
   );
   const isInitials = word.length < 5 && word === word.toUpperCase() && !shortWords.has(short.toLowerCase());
   return short.length < 2 || isInitials || /^[ivx]+$/i.test(word) ? word : short;
 };
 
+/** Mostly in capitals, and not only initialisms. */
 const isShouted = (words: readonly string[]): boolean => {
   let capitals = 0;
+  let known = 0;
   let others = 0;
   for (const word of words)
-    if (/^[A-Z][A-Z'-]+$/.test(word)) capitals++;
-    else if (/\p{Ll}/u.test(word)) others++;
-  return capitals > 1 && capitals > others;
+    if (/^[A-Z][A-Z'-]+$/.test(word)) {
+      capitals++;
+      if (isWord(word) && !spelledAmongSmall.has(word)) known++;
+    } else if (/\p{Ll}/u.test(word)) others++;
+  return known > 0 && capitals > 1 && capitals > others;
 };
 
 /**
@@ -220,7 +244,7 @@ export const spellingsOf = (
     const isLast = at === words.length - 1;
     const numeral = ofRoman(word, before, isLast, code);
     const sound = numeral === null ? ofInterjection(word, before, code) : null;
-    let text = numeral ?? (drawn.test(word) ? ofDrawnOut(word) : word);
+    let text = numeral ?? (drawn.test(word) ? ofDrawnOut(word, code) : word);
     if (code === 'en' && numeral === null && /^(?:[A-Z][A-Z'-]*s?|PhD'?s)$/.test(text)) {
       const [, initials, mark = ''] = initialsWithS.exec(text) ?? [];
       text =
