@@ -39,6 +39,8 @@ export const markup: readonly SaidRow[] = [
   ['de', '* Milch\n* Brot', 'Milch, Brot'],
   ['fr', "C'est *très* bon.\n* du pain", "C'est très bon, du pain"],
   ['es', 'Es *muy* bueno.\n> una cita', 'Es muy bueno, una cita'],
+  ['en', '<b>*loud*</b>', 'less than b greater than loud less than / b greater than'],
+  ['en', 'See /~user for 10~20 of them.', 'See / ~ user for 10 ~ 20 of them'],
 ];
 
 /** Numbers of sources are silent, and Roman numerals are numbers. */

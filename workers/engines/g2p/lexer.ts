@@ -21,8 +21,8 @@ const emoji = String.raw`(?:\p{Extended_Pictographic}|\p{RI}{2})${emojiTail}(?:\
  * One mark of emphasis: it stands at the start or end of what it marks, not between two words (5*3) and not alone. A ~ before a
  * number or a path is a sign.
  */
-const opened = String.raw`(?<![^\s"'“‘«„¿¡([{<*_~–—/-])`;
-const closed = String.raw`(?![^\s"'”’»)\]}>*_~.,;:!?…–—/-])`;
+const opened = String.raw`(?<![^\s"'“‘«„¿¡([{<>*_~–—-])`;
+const closed = String.raw`(?![^\s"'”’»)\]}<>*_~.,;:!?…–—-])`;
 const emphasis = String.raw`${opened}(?:\*(?=[^\s./])|~(?=[\p{L}"'“‘*_(]))|(?<=[^\s])[*~]${closed}`;
 
 const lexemes = new RegExp(
@@ -39,7 +39,7 @@ const lexemes = new RegExp(
     String.raw`(?<pause>(?:[-–—―,;:()\]{}、，；：،؛·፣]|\[(?!\^?[1-9]\d{0,2}[\],–-]))+)`,
     String.raw`(?<decoration>[*#=~]{2,}|[_${'`'}]+)`,
     String.raw`(?<emphasis>${emphasis})`,
-    String.raw`(?<about>~(?=[\p{N}$€£¥]))`,
+    String.raw`(?<about>(?<![\p{L}\p{N}])~(?=[\p{N}$€£¥]))`,
     String.raw`(?<sign>(?!´)[\p{S}%@#/\\*&§¶†‰№|])`,
     String.raw`(?<silent>.)`,
   ].join('|'),
