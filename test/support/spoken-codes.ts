@@ -2,7 +2,7 @@
 import { wordSpans } from '../../src/text/words.js';
 import { clausesOf } from '../../workers/engines/g2p/clauses.js';
 import type { Espeak } from '../../workers/engines/g2p/espeak.js';
-import { spokenLanguage } from '../../workers/engines/g2p/languages.js';
+import { ipaVoice, spokenLanguage } from '../../workers/engines/g2p/languages.js';
 
 type Ranges = readonly (readonly [first: number, last: number])[];
 
@@ -32,7 +32,9 @@ export const codesSpoken = (espeak: Espeak, language: string, ranges: Ranges): s
   const spoken = spokenLanguage(language);
   const isCode = (text: string): boolean =>
     clausesOf(text, wordSpans(text), [], undefined, spoken).some(({ atoms }) =>
-      atoms.some((atom) => code.test(espeak.groups(atom.spoken, atom.voice).join(' '))),
+      atoms.some(
+        (atom) => atom.voice !== ipaVoice && code.test(espeak.groups(atom.spoken, atom.voice).join(' ')),
+      ),
     );
   const found: string[] = [];
   for (const [first, last] of ranges)
