@@ -74,10 +74,10 @@ t.test('the time to read a text is proportional to its length', (t) => {
   const time = (text: string): number => {
     const words = wordSpans(text);
     let best = Infinity;
-    for (let run = 0; run < 5; run++) {
-      const start = performance.now();
+    for (let run = 0; run < 9; run++) {
+      const start = process.cpuUsage();
       clausesOf(text, words);
-      best = Math.min(best, performance.now() - start);
+      best = Math.min(best, process.cpuUsage(start).user / 1_000);
     }
     return best;
   };
@@ -103,7 +103,7 @@ t.test('the time to read a text is proportional to its length', (t) => {
     time(text);
     const onceMs = time(text);
     const twiceMs = time(text + text);
-    t.ok(twiceMs < 2.5 * onceMs + 5, `${part}: ${onceMs.toFixed(1)} and ${twiceMs.toFixed(1)} ms`);
+    t.ok(twiceMs < 2.5 * onceMs + 10, `${part}: ${onceMs.toFixed(1)} and ${twiceMs.toFixed(1)} ms`);
   }
   t.end();
 });
