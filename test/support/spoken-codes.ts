@@ -6,15 +6,12 @@ import { ipaVoice, spokenLanguage } from '../../workers/engines/g2p/languages.js
 
 type Ranges = readonly (readonly [first: number, last: number])[];
 
-/** The Basic Multilingual Plane without the many characters of Chinese, Korean and Yi, mathematical letters, emoji. */
+/** Alphabets and signs to U+2BFF, Latin letters beyond, letters in boxes. */
 export const commonRanges: Ranges = [
-  [0x20, 0x33_ff],
-  [0x4d_c0, 0x4d_ff],
-  [0xa4_90, 0xab_ff],
-  [0xd7_b0, 0xd7_ff],
-  [0xf9_00, 0xff_ff],
-  [0x1_d4_00, 0x1_d7_ff],
-  [0x1_f0_00, 0x1_fa_ff],
+  [0x20, 0x2b_ff],
+  [0xa7_20, 0xa7_ff],
+  [0xab_30, 0xab_6f],
+  [0x1_f1_00, 0x1_f1_ff],
 ];
 export const allRanges: Ranges = [
   ...commonRanges,

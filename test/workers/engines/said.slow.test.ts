@@ -3,6 +3,7 @@ import { limits } from '../../../src/limits.js';
 import { Espeak } from '../../../workers/engines/g2p/espeak.js';
 import { allRanges, codesSpoken } from '../../support/spoken-codes.js';
 
+t.setTimeout(600_000);
 const espeak = await Espeak.load(limits);
 
 for (const language of ['en-US', 'de', 'fr', 'es'])
