@@ -13,11 +13,12 @@ export const commonRanges: Ranges = [
   [0xab_30, 0xab_6f],
   [0x1_f1_00, 0x1_f1_ff],
 ];
+/** The Basic Multilingual Plane, mathematical letters, emoji. */
 export const allRanges: Ranges = [
-  ...commonRanges,
-  [0x34_00, 0x4d_bf],
-  [0x4e_00, 0xa4_8f],
-  [0xac_00, 0xd7_af],
+  [0x20, 0xd7_ff],
+  [0xf9_00, 0xff_ff],
+  [0x1_d4_00, 0x1_d7_ff],
+  [0x1_f0_00, 0x1_fa_ff],
 ];
 
 /** "Letter" and "symbol" with the digits of a code after them, in the languages of the tests; and a name in Braille. */
