@@ -65,13 +65,19 @@ export const npm = (folder: string, ...args: readonly string[]): string => {
 const ownParts: readonly Part[] = [
   { name: 'syrinx-en', version: '1', licence: 'Apache-2.0', texts: ['LICENSE', 'models/syrinx-en/NOTICE'] },
   { name: 'lame', version: '3.100', licence: 'LGPL-2.0-or-later', texts: ['scripts/lame/COPYING'] },
+  {
+    name: 'scowl',
+    version: '2020.12.07',
+    licence: 'HPND-sell-variant',
+    texts: ['workers/engines/g2p/COPYING'],
+  },
   { name: 'ffmpeg', version: '5.1.9', licence: 'LGPL-2.1-or-later', texts: ['scripts/aac/COPYING'] },
 ];
 
 const componentOf = ({ name, version, licence }: Part): Component => ({
   'bom-ref': `${name}@${version}`,
   ...{
-    type: name === 'syrinx-en' ? 'data' : 'library',
+    type: name === 'syrinx-en' || name === 'scowl' ? 'data' : 'library',
     name,
     version,
     purl: `pkg:generic/${name}@${version}`,

@@ -78,7 +78,7 @@ interface Expected {
   readonly ids: readonly (readonly number[])[];
 }
 
-/** The ids were made with espeak-ng 1.51, which writes oː before an r; 1.52, as here and in Piper itself, writes ɔː. */
+/** The ids were made with espeak-ng 1.51, which writes oː before an r; 1.52, as here and in Piper itself, writes ɔː. It takes the verb close for the adjective. */
 const pronouncedOtherwise = ['Birds sing before sunrise.', 'Please close the door quietly.'];
 
 t.test('ids of 50 sentences are those of a second implementation', async (t) => {
@@ -90,7 +90,10 @@ t.test('ids of 50 sentences are those of a second implementation', async (t) => 
     const { ids } = await speak(engine, requestOf(text));
     const made = everySecond(ids);
     const asBefore = pronouncedOtherwise.includes(text)
-      ? made.map((id) => (id === idOf('ɔ') ? idOf('o') : id))
+      ? made.map((id, at) => {
+          if (id === idOf('z') && made[at - 2] === idOf('ʊ')) return idOf('s');
+          return id === idOf('ɔ') ? idOf('o') : id;
+        })
       : made;
     t.same(asBefore, expected.flat(), text);
   }

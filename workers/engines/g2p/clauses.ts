@@ -15,7 +15,10 @@ import {
   readingOf,
   voiceFor,
 } from './languages.js';
-import { type Terminal, cleanText, lex, terminals } from './lexer.js';
+import { cleanText } from './letters.js';
+import { type Terminal, lex, terminals } from './lexer.js';
+import { Lines } from './markup.js';
+import { spellingsOf } from './spellings.js';
 
 /** The smallest piece of text that is aligned with phonemes: a word, a part of a word, or a sign. */
 export interface Atom {
@@ -51,7 +54,7 @@ export type Edges = Pick<SegmentRequest, 'before' | 'after' | 'beforeIsWhole'>;
 const atomMax = 48;
 
 interface Draft {
-  readonly text: string;
+  text: string;
   readonly voice: EspeakVoice | null;
   readonly word: number;
   readonly glued: boolean;
@@ -59,6 +62,12 @@ interface Draft {
   readonly before: string;
   after: string;
 }
+
+const contraction = /^(?:(n)['’‘´`]t|['’‘´`](s|t|d|m|ll|re|ve))(?!\p{L})/iu;
+const elided: Readonly<Record<string, RegExp>> = {
+  fr: /^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu)['’‘´]$/i,
+  it: /^(?:[cdlmnstv]|un|all|dall|dell|nell|sull|quell)['’‘´]$/i,
+};
 
 /** Marks that belong to the word after them. */
 const opening = /^[\p{Ps}\p{Pi}¡¿„‚]$/u;
@@ -80,6 +89,8 @@ class Reader {
   #break: Terminal | null = null;
   /** Punctuation before the next atom. */
   #before = '';
+  /** A short word without its vowel that stands apart from the next one: "l' homme". */
+  #elided = '';
 
   constructor(text: string, continues: boolean, language: SpokenLanguage) {
     this.#text = text;
@@ -90,7 +101,11 @@ class Reader {
   /** Reads the next token. @param next the code point after the white space that follows the token */
   token(token: string, word: number, afterSpace: boolean, isFirst: boolean, next: string): void {
     const { code } = this.#language;
-    const lexemes = lex(token, code);
+    if (elided[code]?.test(token) === true) {
+      this.#elided += `${token.slice(0, -1)}'`;
+      return;
+    }
+    const lexemes = lex(code === 'en' ? this.#joinContraction(token) : token, code);
     let glued = !afterSpace;
     let isOpen = afterSpace;
     for (const [place, lexeme] of lexemes.entries()) {
@@ -105,6 +120,23 @@ class Reader {
       }
       this.#mark(lexeme.text, isOpen);
     }
+  }
+
+  /** Joins a contraction to its word ("she 's", "do n't"). @returns the rest of the token */
+  #joinContraction(token: string): string {
+    const last = this.#drafts.at(-1);
+    const [whole = '', not = '', letters = ''] = contraction.exec(token) ?? [];
+    if (
+      last === undefined ||
+      whole === '' ||
+      last.text.length > atomMax ||
+      this.#break !== null ||
+      last.after !== ''
+    )
+      return token;
+    if (!/\p{L}$/u.test(last.text) || (letters === 't' && !last.text.endsWith('n'))) return token;
+    last.text += not === '' ? `'${letters}` : "n't";
+    return token.slice(whole.length);
   }
 
   /** Reads a word that is given as phonemes. */
@@ -154,18 +186,33 @@ class Reader {
       this.#close(this.#break);
       this.#break = null;
     }
-    this.#drafts.push({ text, voice, word, glued, aside: this.aside, before: this.#before, after: '' });
-    this.#before = '';
+    this.#drafts.push({
+      text: this.#elided + text,
+      voice,
+      word,
+      glued,
+      aside: this.aside,
+      before: this.#before,
+      after: '',
+    });
+    this.#before = this.#elided = '';
   }
 
   #close(terminal: Terminal): void {
     if (this.#drafts.length === 0) return;
     const first = this.#drafts.find(({ voice }) => voice !== null && voice !== ipaVoice)?.voice;
-    const atoms: Atom[] = [];
-    for (const { text, voice: own, word, glued, aside, before, after } of this.#drafts) {
+    const voices = this.#drafts.map(({ voice: own }) => {
       // Digits and signs are read in the language of the atom before them; at the start, in that of the atom after.
       const voice = own ?? this.#voice ?? first ?? this.#language.voice;
       if (voice !== ipaVoice) this.#voice = voice;
+      return voice;
+    });
+    const written = this.#drafts.map(({ text }) => text);
+    const spellings = spellingsOf(written, voices, !this.#continues);
+    const atoms: Atom[] = [];
+    for (const [at, { word, glued, aside, before, after }] of this.#drafts.entries()) {
+      const { text, isIpa } = spellings[at]!;
+      const voice = isIpa ? ipaVoice : voices[at]!;
       const joined = glued && isUnspaced(voice);
       const parts = partsOf(text);
       for (const [place, spoken] of parts.entries())
@@ -248,17 +295,20 @@ export const clausesOf = (
   language: SpokenLanguage = english,
 ): Clause[] => {
   const reader = new Reader(text, before !== '' && !beforeIsWhole, language);
+  const lines = new Lines(before === '');
   let isFirst = true;
   let afterSpace = true;
+  const latinCode = language.scripts.includes('Latin') ? language.code : 'en';
   const speak = (token: string, word: number, following: string) => {
     const next = /^\s*(?=(\S))/u.exec(following)?.[1] ?? '';
     // Compatibility forms can contain white space, and a replacement is often several words.
-    const parts = cleanText(token)
+    const parts = cleanText(token, latinCode)
       .split(/\s+/)
       .filter((part) => part !== '');
-    for (const [place, part] of parts.entries()) {
+    for (const [place, written] of parts.entries()) {
+      const part = reader.aside ? written : lines.read(written);
       reader.token(part, word, afterSpace || place > 0, isFirst, parts[place + 1] ?? next);
-      isFirst = false;
+      if (part !== '') isFirst = false;
     }
     afterSpace = false;
   };
@@ -269,7 +319,10 @@ export const clausesOf = (
       speak(token, -1, gap.slice(index + token.length) + following);
     }
     afterSpace ||= /\s$/.test(gap);
-    if (lineBreak.test(gap)) reader.lineBreak(blankLine.test(gap));
+    if (lineBreak.test(gap)) {
+      reader.lineBreak(blankLine.test(gap));
+      lines.break();
+    }
   };
   const beside = (context: string, following: string) => {
     reader.aside = true;
@@ -280,13 +333,21 @@ export const clausesOf = (
 
   beside(before, from(0));
   let end = 0;
+  let lastWritten = '';
   for (let index = 0, used = 0; index < words.length;) {
     const replacement = spoken[used]?.first === index ? spoken[used++] : undefined;
     const last = replacement?.last ?? index;
     const { start } = words[index]!;
     between(text.slice(end, start), from(start));
     end = words[last]!.end;
-    const form = replacement?.spoken ?? text.slice(start, end);
+    const written = text.slice(start, end);
+    const isSource = lines.isCitation(written, lastWritten);
+    const form = isSource
+      ? written.replace(/^.*\]/, '')
+      : lines.isMark(written)
+        ? written
+        : (replacement?.spoken ?? written);
+    lastWritten = written;
     if (replacement?.ipa === undefined) speak(form, index, from(end));
     else {
       const [lead = '', tail = ''] = form.split(ipaPlace);

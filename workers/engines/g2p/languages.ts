@@ -74,7 +74,8 @@ const readable = Object.entries(voiceOfScript).map(([script, voice]) => ({
   reading: { kind: 'voice', script, voice } as const,
 }));
 const unread = unreadScripts.map((name) => ({ pattern: scriptPattern(name), name }));
-const letter = /^\p{L}/u;
+/** Belongs to a script: not a digit or mark that several share. */
+const letter = /^(?![\p{Script=Common}\p{Script=Inherited}])[\p{L}\p{M}\p{N}]/u;
 
 export type Reading =
   | { readonly kind: 'voice'; readonly script: string; readonly voice: EspeakVoice }

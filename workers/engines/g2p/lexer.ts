@@ -1,27 +1,5 @@
-/** Cleans text for a phonemiser, and splits tokens into what is spoken and the marks that make pauses. */
+/** Splits tokens into what is spoken and the marks that make pauses. */
 import { type SpokenSigns, signsOf } from './signs.js';
-
-/**
- * Characters without a glyph, except line breaks and tabs: control characters, lone surrogates, private and
- * unassigned code points, and the replacement character, from which espeak-ng concludes another encoding. Joiners
- * stay: they build letters and emoji.
- */
-const unspeakable = /(?![\t\n\r\u200c\u200d])[\p{C}\ufffd]/gu;
-
-/**
- * Full-width, circled, mathematical and presentation forms: espeak-ng would read their code points. It knows symbols
- * such as ½, so they stay.
- */
-const compatibility =
-  /[\p{Nl}\u00aa\u00ba\u2100-\u214f\u2460-\u24ff\uf900-\ufdff\ufe70-\ufeff\uff00-\uffef]|[\u{1d400}-\u{1d7ff}]|[\ufb00-\ufb4f]/gu;
-
-/** Removes from any string what cannot be spoken, and replaces look-alike letters. */
-export const cleanText = (text: string): string =>
-  text
-    .toWellFormed()
-    .normalize('NFC')
-    .replace(unspeakable, '')
-    .replace(compatibility, (character) => character.normalize('NFKC'));
 
 /** How a clause ends: without a mark or with a comma, with a full stop, as a question, as an exclamation. */
 export const terminals = { continuing: 0, period: 1, question: 2, exclamation: 3 } as const;
@@ -36,8 +14,16 @@ export type Lexeme =
 // Letters, digits and marks, and what may be inside a word: 3.14, don't, well-known, 10:30, 1,000, example.com.
 const letter = String.raw`[\p{L}\p{M}\p{N}\u200c\u200d]`;
 const connector = String.raw`(?:['’.\-‐‑](?=[\p{L}\p{N}])|(?<=\p{N})[,:](?=\p{N}))`;
-const emojiTail = String.raw`[\ufe0f\u{1f3fb}-\u{1f3ff}]*`;
+const emojiTail = String.raw`[\ufe0e\ufe0f\u{1f3fb}-\u{1f3ff}]*`;
 const emoji = String.raw`(?:\p{Extended_Pictographic}|\p{RI}{2})${emojiTail}(?:\u200d\p{Extended_Pictographic}${emojiTail})*`;
+
+/**
+ * One mark of emphasis: it stands at the start or end of what it marks, not between two words (5*3) and not alone. A ~ before a
+ * number or a path is a sign.
+ */
+const opened = String.raw`(?<![^\s"'“‘«„¿¡([{<>*_~–—-])`;
+const closed = String.raw`(?![^\s"'”’»)\]}<>*_~.,;:!?…–—-])`;
+const emphasis = String.raw`${opened}(?:\*(?=[^\s./])|~(?=[\p{L}"'“‘*_(]))|(?<=[^\s])[*~]${closed}`;
 
 const lexemes = new RegExp(
   [
@@ -45,13 +31,16 @@ const lexemes = new RegExp(
     String.raw`(?<initials>\p{L}(?:\.\p{L})+(?=\.(?!\p{L})))`,
     String.raw`(?<word>${letter}+(?:${connector}${letter}+)*)`,
     String.raw`(?<emoji>${emoji})`,
+    String.raw`(?<citation>(?<=\p{L}{2}|[.,;:!?"”)\]])\[\^?[1-9]\d{0,2}(?:[-–,]\d{1,3})*\])`,
     String.raw`(?<query>(?<=[a-z0-9/])\?(?=[a-z0-9]))`,
     String.raw`(?<scheme>:(?=//))`,
     String.raw`(?<stop>[.!?…。｡؟।॥۔։።፧‽]+)`,
     String.raw`(?<minus>(?<![\p{L}\p{N}])[-−](?=\p{N}))`,
-    String.raw`(?<pause>[-–—―,;:()[\]{}、，；：،؛·፣]+)`,
+    String.raw`(?<pause>(?:[-–—―,;:()\]{}、，；：،؛·፣]|\[(?!\^?[1-9]\d{0,2}[\],–-]))+)`,
     String.raw`(?<decoration>[*#=~]{2,}|[_${'`'}]+)`,
-    String.raw`(?<sign>[\p{S}%@#/\\*&§¶†‰№|])`,
+    String.raw`(?<emphasis>${emphasis})`,
+    String.raw`(?<about>(?<![\p{L}\p{N}])~(?=[\p{N}$€£¥]))`,
+    String.raw`(?<sign>(?!´)[\p{S}%@#/\\*&§¶†‰№|])`,
     String.raw`(?<silent>.)`,
   ].join('|'),
   'gisu',
@@ -62,6 +51,21 @@ const terminalOf = (stop: string): Terminal => {
   return stop.includes('!') ? terminals.exclamation : terminals.period;
 };
 
+/** First parts of sequences that espeak-ng names: a woman, a man, flags, an eye. */
+const namedSequence = /^[👩👨🏳🏴👁]/u;
+
+/** Without skin tones and variants, which espeak-ng does not know; an unknown sequence as its parts. */
+const plainEmoji = (emoji: string): string => {
+  const plain = emoji.replace(/[\ufe0e\ufe0f\u{1f3fb}-\u{1f3ff}]/gu, '');
+  if (!plain.includes('\u200d') || namedSequence.test(plain)) return plain;
+  const [first = '', ...others] = plain.split('\u200d');
+  if (/^[♀♂]$/.test(others[0]!)) return /^[🧔🕵]$/u.test(first) ? first : plain;
+  return [first, ...others].join(' ');
+};
+
+/** Signs that stand for an apostrophe between two letters. */
+const apostrophes = /(?<=\p{L})(?:[‘‛´ʻʼ′＇]|`(?=(?:s|t|d|m|ll|re|ve)(?!\p{L})))(?=\p{L})/giu;
+
 type Parts = Readonly<Record<string, string | undefined>>;
 
 /** The lexeme of a match, or `null` if it is silent. */
@@ -71,7 +75,9 @@ const lexemeOf = (text: string, part: Parts, signs: SpokenSigns): Lexeme | null 
     return spoken(signs.money(part['currency'], part['amount'] ?? '', part['scale']));
   if (part['initials'] !== undefined) return spoken(`${text}.`);
   if (part['word'] !== undefined) return spoken(text.replace(/’/g, "'").replace(/[\ufe0e\ufe0f\u20e3]/g, ''));
-  if (part['emoji'] !== undefined) return spoken(text);
+  if (part['emoji'] !== undefined) return spoken(plainEmoji(text));
+  if (part['emphasis'] !== undefined || part['citation'] !== undefined) return null;
+  if (part['about'] !== undefined) return spoken(signs.of('≈'));
   if (part['query'] !== undefined) return spoken(signs.of('?'));
   if (part['scheme'] !== undefined) return spoken(signs.of(':'));
   if (part['stop'] !== undefined) return { kind: 'break', terminal: terminalOf(text), text };
@@ -87,7 +93,8 @@ export const lex = (token: string, code = 'en'): Lexeme[] => {
   const signs = signsOf(code);
   const result: Lexeme[] = [];
   let emojiBefore = '';
-  for (const match of token.matchAll(lexemes)) {
+  const text = /[^\0-_a-\u007f]/.test(token) ? token.replace(apostrophes, "'") : token;
+  for (const match of text.matchAll(lexemes)) {
     const part: Parts = match.groups ?? {};
     // Five laughing faces in a row are spoken once.
     if (part['emoji'] !== undefined && match[0] === emojiBefore) continue;
