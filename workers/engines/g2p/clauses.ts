@@ -341,12 +341,9 @@ export const clausesOf = (
     between(text.slice(end, start), from(start));
     end = words[last]!.end;
     const written = text.slice(start, end);
-    const isSource = lines.isCitation(written, lastWritten);
-    const form = isSource
-      ? written.replace(/^.*\]/, '')
-      : lines.isMark(written)
-        ? written
-        : (replacement?.spoken ?? written);
+    const form = lines.isMark(written)
+      ? written
+      : lines.withoutSource(written, replacement?.spoken ?? written, lastWritten);
     lastWritten = written;
     if (replacement?.ipa === undefined) speak(form, index, from(end));
     else {

@@ -31,7 +31,7 @@ const lexemes = new RegExp(
     String.raw`(?<initials>\p{L}(?:\.\p{L})+(?=\.(?!\p{L})))`,
     String.raw`(?<word>${letter}+(?:${connector}${letter}+)*)`,
     String.raw`(?<emoji>${emoji})`,
-    String.raw`(?<citation>(?<=\p{L}{2}|[.,;:!?"”)\]])\[\^?[1-9]\d{0,2}(?:[-–,]\d{1,3})*\])`,
+    String.raw`(?<citation>(?<=\p{L}{2}(?<!\b(?:arr|array|list|args|argv|items?|data|values))|[.,;:!?"”)\]])\[\^?[1-9]\d{0,2}(?:[-–,]\d{1,3})*\])`,
     String.raw`(?<query>(?<=[a-z0-9/])\?(?=[a-z0-9]))`,
     String.raw`(?<scheme>:(?=//))`,
     String.raw`(?<stop>[.!?…。｡؟।॥۔։።፧‽]+)`,

@@ -6,11 +6,11 @@
 const listMark = /^(?:[*+•◦▪▫‣⁃●○■□➤►-]|\[[ xX]\])$/u;
 const headingMark = /^#{1,6}$/;
 
-/** A number in brackets that names a source: [1], [2, 3]. */
-const citation = /^\[\^?[1-9]\d{0,2}(?:[-–,]\d{1,3})*\][.,;:!?]*$/;
+/** A number in brackets that names a source, or several: [1], [2,3], [4][5]. */
+const citation = /^(?:\[\^?[1-9]\d{0,2}(?:[-–,]\d{1,3})*\])+[.,;:!?)"”’]*$/;
 /** Before a number in brackets that is part of the sentence. */
 const cue =
-  /^(?:press|hit|key|keys|option|number|type|enter|dial|choose|select|click|step|see|in|by|from|with|of|and|or|to|ref|reference|say|is)$/i;
+  /:$|^(?:press|hit|keys?|button|option|number|type|enter|dial|choose|select|click|step|level|items?|index|row|column|list|see|in|by|from|with|of|and|or|to|ref|reference|say|is)$/i;
 
 /** Cells are separated by a pause, and the row of dashes is silent. */
 const cells = (token: string): string => (/^[|:-]+$/.test(token) ? ';' : token.replaceAll('|', ';'));
@@ -52,10 +52,14 @@ export class Lines {
     return this.#isStart && listMark.test(token);
   }
 
-  /** Whether a token names a source and is not spoken. @param before the token before */
-  isCitation(token: string, before: string): boolean {
-    return (
-      !this.#isStart && before !== '' && token.startsWith('[') && citation.test(token) && !cue.test(before)
-    );
+  /**
+   * What is spoken of a number in brackets: nothing but the marks after it, or, where the sentence needs it, its form without
+   * brackets. Other tokens have their form.
+   *
+   * @param before the token before
+   */
+  withoutSource(token: string, form: string, before: string): string {
+    if (!token.startsWith('[') || this.#isStart || before === '' || !citation.test(token)) return form;
+    return cue.test(before) ? form.replace(/[[\]]/g, '') : token.replace(/^.*\]/, '');
   }
 }

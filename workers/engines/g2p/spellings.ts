@@ -117,7 +117,7 @@ const numbered: Readonly<Record<string, ReadonlySet<string>>> = {
   en: new Set(
     (
       'act scene chapter part book volume section article title figure table appendix phase stage level type class grade war ' +
-      'page canto psalm lesson unit module round season episode version mark bowl step'
+      'page canto psalm lesson unit module round season episode version mark bowl step verse clause item paragraph'
     ).split(' '),
   ),
   de: new Set('akt szene kapitel teil band abschnitt artikel weltkrieg stufe klasse typ'.split(' ')),
@@ -146,7 +146,7 @@ const ofRoman = (word: string, before: string, isLast: boolean, code: string): s
     return String(romanValue(capitals));
   const isNumbered = names.has(before.toLowerCase());
   if (word.length === 1)
-    return isNumbered && (word !== 'I' || isLast) && word !== 'i' ? String(romanValue(capitals)) : null;
+    return isNumbered && (word !== 'I' || isLast) && !/[ix]/.test(word) ? String(romanValue(capitals)) : null;
   const isNamed = word === capitals && /^\p{Lu}\p{Ll}{2,}$/u.test(before) && before !== 'The';
   return isNumbered || isNamed ? String(romanValue(capitals)) : null;
 };

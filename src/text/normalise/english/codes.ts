@@ -1,4 +1,4 @@
-/** Numbers that name things: versions, rooms, pages, telephone numbers, codes, Roman numerals. */
+/** Numbers that name things: versions, rooms, pages, telephone numbers, codes, Roman numerals, verses. */
 import { unitOf } from './measures.js';
 import { states } from './places.js';
 import { cardinal, digitGroups, digitWords, ordinal, pairs, quantityOf } from './numbers.js';
@@ -248,10 +248,8 @@ const romanValueOf = (numeral: string): string | null => {
 
 export const romanNumerals: Rule = (tokens, at) => {
   const { core, tail } = tokens.at(at);
-  if (!/^[IVXL]|^[ivx]{1,7}(?:'s)?$/.test(core)) return null;
-  const [written = '', possessive] = core.split("'");
-  const isSmall = /^[ivx]+$/.test(written);
-  const numeral = isSmall ? written.toUpperCase() : written;
+  if (!/^[IVXL]/.test(core)) return null;
+  const [numeral = '', possessive] = core.split("'");
   const value = romanValueOf(numeral);
   const previous = tokens.previous(at);
   if (value === null || previous === undefined || (possessive !== undefined && possessive !== 's'))
@@ -265,10 +263,8 @@ export const romanNumerals: Rule = (tokens, at) => {
       numeral === 'I' &&
       !sureParts.has(before) &&
       (!/^[A-Z]/.test(previous.core) || /^(?!of$|and$|to$)\p{Ll}/u.test(next));
-    // "page x" may be any page.
-    return /^[Lx]$/.test(written) || isPronoun ? null : say(cardinal(value) + owner);
+    return numeral === 'L' || isPronoun ? null : say(cardinal(value) + owner);
   }
-  if (isSmall) return null;
   const isTitled = royalTitles.has(tokens.previous(at - 1)?.core.toLowerCase() ?? '');
   if (/^[A-Z]/.test(previous.core) && (rulers.has(before) || isTitled)) {
     const next = tokens.next(at)?.core ?? '';
@@ -280,4 +276,45 @@ export const romanNumerals: Rule = (tokens, at) => {
   // Two letters or more after a name: World War II, Rocky IV, Super Bowl LVIII. XL and XX are sizes and chromosomes.
   if (!/^\p{Lu}\p{Ll}+$/u.test(previous.core) || /^(?:XL|LX|XX|XXX|L)$/.test(numeral)) return null;
   return numeral.length > 1 && tail !== ')' ? say(cardinal(value) + owner) : null;
+};
+
+/** Holy books. */
+const books = wordSet(
+  'Genesis Exodus Leviticus Numbers Deuteronomy Joshua Judges Ruth Samuel Kings Chronicles Ezra Nehemiah Esther Job Psalm Psalms ' +
+    'Proverbs Ecclesiastes Isaiah Jeremiah Lamentations Ezekiel Daniel Hosea Joel Amos Obadiah Jonah Micah Nahum Habakkuk Zephaniah ' +
+    'Haggai Zechariah Malachi Matthew Mark Luke John Acts Romans Corinthians Galatians Ephesians Philippians Colossians ' +
+    'Thessalonians Timothy Titus Philemon Hebrews James Peter Jude Revelation Surah Sura Quran',
+);
+const shortBooks = wordTable(`
+  Gen: Genesis; Ex: Exodus; Exod: Exodus; Lev: Leviticus; Num: Numbers; Deut: Deuteronomy; Josh: Joshua; Judg: Judges;
+  Sam: Samuel; Kgs: Kings; Chr: Chronicles; Neh: Nehemiah; Ps: Psalm; Pss: Psalms; Prov: Proverbs; Eccl: Ecclesiastes;
+  Isa: Isaiah; Jer: Jeremiah; Lam: Lamentations; Ezek: Ezekiel; Dan: Daniel; Hos: Hosea; Mic: Micah; Zech: Zechariah;
+  Mal: Malachi; Matt: Matthew; Rom: Romans; Cor: Corinthians; Gal: Galatians; Eph: Ephesians; Phil: Philippians;
+  Col: Colossians; Thess: Thessalonians; Tim: Timothy; Heb: Hebrews; Jas: James; Pet: Peter; Rev: Revelation
+`);
+/** Books of which there are several: "1 Corinthians". */
+const several = wordSet('Samuel Kings Chronicles Corinthians Thessalonians Timothy Peter John');
+
+const verseForm = /^(?<chapter>\d{1,3}):(?<verse>\d{1,3})(?:[-–—](?:(?<next>\d{1,3}):)?(?<last>\d{1,3}))?$/;
+
+const bookOf = (word: string): string | undefined => (books.has(word) ? word : shortBooks.get(word));
+
+/** Genesis 1:1-3; 1 Cor. 13:4. */
+export const verses: Rule = (tokens, at) => {
+  const { core } = tokens.at(at);
+  const name = shortBooks.get(core);
+  const isOrdinal = /^[1-3]$/.test(core);
+  if (isOrdinal || name !== undefined) {
+    const next = tokens.nextAfterStop(at)?.core ?? '';
+    if (!isOrdinal) return verseForm.test(next) ? { parts: [{ core: name!, tail: '' }] } : null;
+    const isBook = several.has(bookOf(next) ?? '') && /^\d/.test(tokens.nextAfterStop(at + 1)?.core ?? '');
+    return isBook ? say(ordinal(core).replace(/^./, (letter) => letter.toUpperCase())) : null;
+  }
+  const { chapter, verse: first, next: other, last } = verseForm.exec(core)?.groups ?? {};
+  if (chapter === undefined || bookOf(tokens.previous(at)?.core ?? '') === undefined) return null;
+  const one = `${cardinal(chapter)} ${cardinal(first!)}`;
+  if (last === undefined) return say(one);
+  return other === undefined
+    ? say(`${cardinal(chapter)} verses ${cardinal(first!)} to ${cardinal(last)}`)
+    : say(`${one} to ${cardinal(other)} ${cardinal(last)}`);
 };

@@ -2,7 +2,7 @@
 import { fileNames, networkAddresses } from '../electronic.js';
 import type { LanguageRules } from '../tokens.js';
 import { abbreviations, names } from './abbreviations.js';
-import { codes, romanNumerals, telephone } from './codes.js';
+import { codes, romanNumerals, telephone, verses } from './codes.js';
 import { compounds } from './compounds.js';
 import { cued } from './cued.js';
 import { dates, times } from './dates.js';
@@ -10,7 +10,6 @@ import { measures } from './measures.js';
 import { money } from './money.js';
 import { fractions, inches, plainNumbers, ranges, signs } from './number-forms.js';
 import { addressParts } from './places.js';
-import { references } from './references.js';
 import { addressWords, serials } from './serial.js';
 import { years } from './years.js';
 
@@ -19,7 +18,7 @@ export const english: LanguageRules = {
     ...[
       networkAddresses(addressWords),
       cued,
-      references,
+      verses,
       dates,
       telephone,
       times,
