@@ -99,8 +99,9 @@ export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en')
   const bare = token.replace(edges, '');
   if (/(?:\.\.|…)$/u.test(bare)) return 'unless-lower-case';
   const whole = bare.replace(/\.$/u, '');
-  if (unit.test(whole)) return 'unless-either';
-  const stem = whole.replace(/^\d /, '');
+  const isAfterNumber = whole.charAt(1) === ' ';
+  if (isAfterNumber && unit.test(whole)) return 'unless-either';
+  const stem = isAfterNumber ? whole.slice(2) : whole;
   // "I" is a pronoun far more often than an initial.
   if (/^\p{Lu}$/u.test(stem) && stem !== 'I') return 'inside';
   // A list's number: "1. Preheat the oven."

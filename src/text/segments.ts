@@ -68,6 +68,7 @@ const earlySize = 34;
 const growth = 2;
 
 const isDigit = /^\p{Nd}$/u;
+const isAsciiDigit = (unit: number) => unit >= 0x30 && unit <= 0x39;
 const isLowSurrogate = (unit: number) => unit >= 0xdc00 && unit < 0xe000;
 const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit < 0xdc00;
 
@@ -376,7 +377,9 @@ export class Segmenter {
   #fullStop(end: number): FullStop {
     if (!'.…'.includes(this.#text.charAt(this.#markAt))) return 'ends';
     const isAfterNumber =
-      this.#tokens > 1 && /^\d $/.test(this.#text.slice(this.#tokenStart - 2, this.#tokenStart));
+      this.#tokens > 1 &&
+      this.#text.charCodeAt(this.#tokenStart - 1) === 0x20 &&
+      isAsciiDigit(this.#text.charCodeAt(this.#tokenStart - 2));
     const start = this.#tokenStart - (isAfterNumber ? 2 : 0);
     return fullStopAfter(this.#text.slice(start, end), this.#tokens === 1, this.#code);
   }

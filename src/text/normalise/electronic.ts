@@ -11,26 +11,25 @@ const spelled = wordSet('www http https ftp html htm xml pdf api faq usa url io 
 const label = String.raw`[\p{L}\d](?:[\p{L}\d_-]{0,62})`;
 /** What begins with `?` or `#`, or has a password, is not read out. */
 const form = new RegExp(
-  String.raw`^(?:(?<scheme>[A-Za-z][A-Za-z\d+]{1,9}):\/\/(?:[^\s/?#@]*@(?=[^\s@]))?|mailto:)?(?:(?<user>[\p{L}\d._%+&'-]{1,64})@)?` +
-    String.raw`(?<host>${label}(?:\.${label}){0,7}|\[[\dA-Fa-f:.]+\]|)(?<port>:\d{1,5})?(?<path>/[^\s?#]*)?(?:[?#]\S*)?$`,
+  String.raw`^(?:([A-Za-z][A-Za-z\d+]{1,9}):\/\/(?:[^\s/?#@]*@(?=[^\s@]))?|mailto:)?(?:([\p{L}\d._%+&'-]{1,64})@)?` +
+    String.raw`(${label}(?:\.${label}){0,7}|\[[\dA-Fa-f:.]+\]|)(:\d{1,5})?(/[^\s?#]*)?(?:[?#]\S*)?$`,
   'u',
 );
 
 interface Address {
   /** With a scheme there is no doubt. */
-  readonly scheme?: string;
-  readonly user?: string;
+  readonly scheme: string | undefined;
+  readonly user: string | undefined;
   readonly host: string;
-  readonly port?: string;
-  readonly path?: string;
+  readonly port: string | undefined;
+  readonly path: string | undefined;
 }
 
 /** The parts of an address; `null` if the text is none. */
 const partsOf = (text: string): Address | null => {
-  const parts = form.exec(text)?.groups as Partial<Address> | undefined;
-  if (parts?.host === undefined) return null;
-  const { scheme, user, host, port, path } = parts;
-  const address = { ...parts, host };
+  const [, scheme, user, host, port, path] = form.exec(text) ?? [];
+  if (host === undefined) return null;
+  const address = { scheme, user, host, port, path };
   if (scheme !== undefined) return host === '' && path === undefined ? null : address;
   const ending = host.slice(host.lastIndexOf('.') + 1);
   if (ending === host) return null;
@@ -65,38 +64,46 @@ const stepsOf = (path: string): string[] => {
   });
 };
 
-const piece = /\p{L}+|\d+|[^\p{L}\d\s]/gu;
+const piece = /\p{L}+|\d+|[^\p{L}\d]/gu;
+const isLetters = /^\p{L}/u;
 
-const signNames: Readonly<Record<string, Exclude<keyof AddressWords, 'cardinal' | 'letter'>>> = {
-  '@': 'at',
-  '.': 'dot',
-  '-': 'hyphen',
-  _: 'underscore',
-  '/': 'slash',
-  ':': 'colon',
-  '+': 'plus',
-  '=': 'equals',
-  '&': 'and',
+const signNames: ReadonlyMap<string, Exclude<keyof AddressWords, 'cardinal' | 'letter'>> = new Map([
+  ['@', 'at'],
+  ['.', 'dot'],
+  ['-', 'hyphen'],
+  ['_', 'underscore'],
+  ['/', 'slash'],
+  [':', 'colon'],
+  ['+', 'plus'],
+  ['=', 'equals'],
+  ['&', 'and'],
+]);
+
+const eachOf = (text: string, wordOf: (character: string) => string): string => {
+  let spoken = '';
+  for (const character of text) spoken += spoken === '' ? wordOf(character) : ` ${wordOf(character)}`;
+  return spoken;
 };
 
 /** @param country the letters of a country at the end, which are read one by one */
 const spell = (text: string, words: AddressWords, country = ''): string => {
   let spoken = '';
-  for (const { 0: part, index } of text.matchAll(piece)) {
-    const before = text.charAt(index - 1);
+  let before = '';
+  for (const part of text.match(piece) ?? []) {
+    const sign = signNames.get(part);
     let said = part;
-    if (/^\d/.test(part)) {
+    if (sign !== undefined) said = words[sign];
+    else if (part >= '0' && part < ':') {
       const isRound = /^[1-9]000$/.test(part) && before !== ':';
-      said = isRound ? words.cardinal(part) : Array.from(part, (digit) => words.cardinal(digit)).join(' ');
-    } else if (Object.hasOwn(signNames, part)) said = words[signNames[part]!];
-    else if (!/^\p{L}/u.test(part)) continue;
+      said = isRound ? words.cardinal(part) : eachOf(part, (digit) => words.cardinal(digit));
+    } else if (!isLetters.test(part)) said = '';
     // Not the article in a title: "how-to-bake-a-cake".
     else if (part !== 'a' || before !== ' ') {
       const isCountry = part === country && before === '.' && part !== 'co';
-      if (isCountry || isSpelled(part))
-        said = Array.from(part.toUpperCase(), (letter) => words.letter(letter)).join(' ');
+      if (isCountry || isSpelled(part)) said = eachOf(part.toUpperCase(), (letter) => words.letter(letter));
     }
-    spoken += spoken === '' ? said : ` ${said}`;
+    before = part;
+    if (said !== '') spoken += spoken === '' ? said : ` ${said}`;
   }
   return spoken;
 };
@@ -108,13 +115,15 @@ export const fileNames = (words: AddressWords): Rule =>
     return /^[a-z][a-z\d_-]{2,40}\.[a-z]{2,4}$/.test(core) ? say(spell(core, words)) : null;
   });
 
+const countryOf = (host: string): string => /\.(\p{L}{2})$/u.exec(host)?.[1] ?? '';
+
 const hostWords = (host: string, words: AddressWords): string =>
   /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
     ? host
         .split('.')
         .map((octet) => words.cardinal(octet))
         .join(` ${words.dot} `)
-    : spell(host, words, /\.(?<country>\p{L}{2})$/u.exec(host)?.groups?.['country']);
+    : spell(host, words, countryOf(host));
 
 /**
  * How an address is spoken: without its scheme, its query and its fragment; `null` if the text is no address.
@@ -129,11 +138,11 @@ export const spokenAddress = (text: string, words: AddressWords | undefined): st
   const steps = stepsOf(path);
   const before = user === undefined ? '' : `${user}@`;
   if (words === undefined) return before + host + port + steps.map((step) => `/${step}`).join('');
-  const spoken = [
-    `${spell(before, words)} ${hostWords(host, words)} ${spell(port, words)}`,
-    ...steps.map((step) => spell(step, words)),
-  ];
-  return spoken.join(` ${words.slash} `).replace(/\s+/g, ' ').trim();
+  let spoken = [spell(before, words), hostWords(host, words), spell(port, words)]
+    .filter((part) => part !== '')
+    .join(' ');
+  for (const step of steps) spoken += ` ${words.slash} ${spell(step, words)}`;
+  return spoken.replace(/^ | (?= |$)/g, '');
 };
 
 const digits = String.raw`[\da-f]{1,4}`;

@@ -131,15 +131,46 @@ export const normalise = (
 
 /** The end of a long address, of which the segment before has the beginning. */
 const restOfAddress = /^[^/\s][^\s?&]*[?&][\w.-]+=/;
-/** Found in every address, and in few other texts. */
-const addressSign = /\.[^\s\d.,;:!?)\]"'”’…*_-]{2}|:\/\/|@/;
-const addressSigns = new RegExp(addressSign, 'g');
+/** A full stop inside a word, as few words but addresses have. */
+const innerStop = /\.[^\s\d.,;:!?)\]"'”’…*_-]{2}/y;
+
+const placeOf = (sign: string, text: string, from: number): number => {
+  const at = text.indexOf(sign, from);
+  return at < 0 ? Infinity : at;
+};
+
+const placeOfStop = (text: string, from: number): number => {
+  let at = text.indexOf('.', from);
+  while (at >= 0) {
+    // Most end a sentence, or stand in "p.m.".
+    if (text.charCodeAt(at + 1) > 0x20 && text.charCodeAt(at + 2) !== 0x2e) {
+      innerStop.lastIndex = at;
+      if (innerStop.test(text)) return at;
+    }
+    at = text.indexOf('.', at + 1);
+  }
+  return Infinity;
+};
+
+/** Calls back with the places of signs that each address has, in order. Most texts have none: that must cost little. */
+const eachAddressSign = (text: string, found: (at: number) => void): void => {
+  let [mail, scheme, stop] = [placeOf('@', text, 0), placeOf('://', text, 0), placeOfStop(text, 0)];
+  for (;;) {
+    const at = Math.min(mail, scheme, stop);
+    if (at === Infinity) return;
+    found(at);
+    if (mail === at) mail = placeOf('@', text, at + 1);
+    else if (scheme === at) scheme = placeOf('://', text, at + 1);
+    else stop = placeOfStop(text, at + 1);
+  }
+};
 
 /**
  * E-mail and web addresses, which no voice reads well as they are written.
  *
  * @param words the tokens of the text (`wordSpans`)
  * @param language of the voice, BCP 47
+ * @param origins gets `address` for each replacement
  */
 export const addressesIn = (
   text: string,
@@ -148,23 +179,22 @@ export const addressesIn = (
   origins?: Origins,
 ): Replacement[] => {
   const found: Replacement[] = [];
-  if (restOfAddress.test(text)) found.push({ first: 0, last: 0, spoken: silentForm });
-  if (!addressSign.test(text)) return found;
+  if (text.includes('=') && restOfAddress.test(text)) found.push({ first: 0, last: 0, spoken: silentForm });
   let at = 0;
   let end = 0;
-  for (const { index } of text.matchAll(addressSigns)) {
-    if (index < end) continue;
-    while (words[at]!.end <= index) at++;
+  eachAddressSign(text, (sign) => {
+    if (sign < end) return;
+    while (words[at]!.end <= sign) at++;
     const { start } = words[at]!;
     end = words[at]!.end;
     const raw = text.slice(start, end);
     // The brackets of <https://example.com> are none of the text's.
     const { lead, core, tail } = trim(/^<.*>$/.test(raw) ? raw.slice(1, -1) : raw, raw.length);
     const address = spokenAddress(core, rulesFor(language)?.addressWords);
-    if (address === null || address === raw) continue;
+    if (address === null || address === raw) return;
     if (at === 0) found.length = 0;
     found.push({ first: at, last: at, spoken: lead + address + tail });
-  }
-  for (const replacement of found) origins?.set(replacement, 'address');
+  });
+  if (origins !== undefined) for (const replacement of found) origins.set(replacement, 'address');
   return found;
 };
