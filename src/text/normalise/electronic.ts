@@ -79,9 +79,13 @@ const signNames: ReadonlyMap<string, Exclude<keyof AddressWords, 'cardinal' | 'l
   ['&', 'and'],
 ]);
 
+/** With a space between, where both have words. */
+const apart = (before: string, after: string): string =>
+  before === '' ? after : after === '' ? before : `${before} ${after}`;
+
 const eachOf = (text: string, wordOf: (character: string) => string): string => {
   let spoken = '';
-  for (const character of text) spoken += spoken === '' ? wordOf(character) : ` ${wordOf(character)}`;
+  for (const character of text) spoken = apart(spoken, wordOf(character));
   return spoken;
 };
 
@@ -103,7 +107,7 @@ const spell = (text: string, words: AddressWords, country = ''): string => {
       if (isCountry || isSpelled(part)) said = eachOf(part.toUpperCase(), (letter) => words.letter(letter));
     }
     before = part;
-    if (said !== '') spoken += spoken === '' ? said : ` ${said}`;
+    spoken = apart(spoken, said);
   }
   return spoken;
 };
@@ -138,11 +142,9 @@ export const spokenAddress = (text: string, words: AddressWords | undefined): st
   const steps = stepsOf(path);
   const before = user === undefined ? '' : `${user}@`;
   if (words === undefined) return before + host + port + steps.map((step) => `/${step}`).join('');
-  let spoken = [spell(before, words), hostWords(host, words), spell(port, words)]
-    .filter((part) => part !== '')
-    .join(' ');
-  for (const step of steps) spoken += ` ${words.slash} ${spell(step, words)}`;
-  return spoken.replace(/^ | (?= |$)/g, '');
+  let spoken = apart(apart(spell(before, words), hostWords(host, words)), spell(port, words));
+  for (const step of steps) spoken = apart(apart(spoken, words.slash), spell(step, words));
+  return spoken;
 };
 
 const digits = String.raw`[\da-f]{1,4}`;
