@@ -2,10 +2,12 @@
 import { createReadStream, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { settingsOf } from '../src/api/speech-settings.js';
+import { administer } from '../src/accounts/administration.js';
+import { noSpeakingDefaults, settingsOf } from '../src/api/speech-settings.js';
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { draftOf, saidOf, type Said } from '../src/speech/said.js';
+import { storeAt } from '../src/store/driver.js';
 import { Lexicons } from '../src/threads/lexicons.js';
 import type { Voice, VoicePack } from '../src/threads/voices.js';
 import { ipasOf, pronounceOf } from '../workers/engines/registry.js';
@@ -13,17 +15,18 @@ import { UsageError, program, runIfMain, type Terminal } from './command.js';
 import { formatTable } from './table.js';
 import { installed, placesOf } from './voices/packs.js';
 
-const usage = `Usage: npm run phonemes -- [--voice ID] [--normalize] [--account NAME] [--json] [--escapes] [FILE | -]
+const usage = `Usage: npm run phonemes -- [--voice ID] [--normalize] [--for KEY_OR_ACCOUNT] [--json] [--escapes] [FILE | -]
 
   --voice ID       a voice of MODELS_DIR (default: the first)
   --normalize      numbers, dates and the like as people say them, as with normalize_text
-  --account NAME   use the account's lexicons, too
+  --for KEY        what this key sets (its beginning will do), or its account: numbers, lexicons
+  --for ACCOUNT    the same for the keys of this account that set nothing
   --json           for programs: one JSON object a line
   --escapes        "\\n" in a line is a line break
 
 Shows for each line of FILE (default: standard input) what will be said, with the segments, rules, lexicons and
-pronunciation of the service. It needs no running service. BY names the entry of a lexicon, or the rule of --normalize,
-that replaced a word. Phonemes are those of espeak-ng (IPA). Lexicons are read from DATA_DIR/lexicons.
+pronunciation of the service. It needs no running service. BY names what replaced a word: the entry of a lexicon, the rule
+of --normalize, or "address". Phonemes are those of espeak-ng (IPA). Lexicons are read from DATA_DIR/lexicons.
 `;
 
 /** A line of a text, with its sounds in columns. */
@@ -66,9 +69,16 @@ const readLexicons = async (dataDir: string, err: Terminal['err']): Promise<Lexi
   return lexicons;
 };
 
+const defaultsOf = async (target: string | null, env: Terminal['env']) =>
+  target === null
+    ? { account: '', speaking: noSpeakingDefaults }
+    : administer(storeAt(readConfig(env), limits), false, (administration) =>
+        administration.speakingOf(target),
+      );
+
 export const phonemes = program('phonemes', usage, {
   operands: [0, 1],
-  options: ['voice', 'account'],
+  options: ['voice', 'for'],
   flags: ['normalize', 'json', 'escapes'],
   run: async ({ operands: [file = '-'], option, flag }, { env, out, err }) => {
     const lines = linesOf(file);
@@ -78,11 +88,13 @@ export const phonemes = program('phonemes', usage, {
     const pronounce = await pronounceOf(pack, limits);
     if (pronounce === null)
       err(`${voice.id}: the format ${pack.engine} has no phonemes: this voice reads letters\n`);
-    const settings = settingsOf({ voiceId: voice.id, normalizeText: flag('normalize') });
+    const { account, speaking } = await defaultsOf(option('for'), env);
+    const asked = { voiceId: voice.id, normalizeText: flag('normalize') || null };
+    const settings = settingsOf(asked, speaking);
     const parts = {
       settings,
       language: voice.language,
-      lexicons: lexicons.of(option('account') ?? '', settings),
+      lexicons: lexicons.of(account, settings),
       bounds: limits,
       hasPhonemes: pronounce !== null,
     };

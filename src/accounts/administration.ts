@@ -301,6 +301,21 @@ export class Administration {
     });
   }
 
+  /** What holds for the requests of a key, or of the keys of an account that set nothing. */
+  speakingOf(target: string): Promise<{ readonly account: string; readonly speaking: SpeakingDefaults }> {
+    return this.#store.read(async (view) => {
+      const actor = await this.#findActor(view);
+      const key = looksLikeKey(target) ? await findKey(view, actor, target) : null;
+      const account = key?.account ?? (await findAccount(view, actor, target));
+      const speaking = {
+        normalizeText: key?.normalizeText ?? account.normalizeText,
+        speed: key?.speed ?? account.speed,
+        lexiconId: key?.lexiconId ?? account.lexiconId,
+      };
+      return { account: account.name, speaking };
+    });
+  }
+
   /** All keys, revoked ones included, in the order of their creation. */
   list(): Promise<readonly ListedKey[]> {
     return this.#store.read(async (view) => view.listKeys(null));

@@ -1,9 +1,10 @@
 /** `npm run phonemes`, in a process of its own. */
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { mediumShape, piperModel, writePiper } from '../../scripts/voices/fixtures/piper.js';
 import { makeFiveGraphs } from '../../scripts/voices/fixtures/pocket.js';
+import { prefixOf } from '../../src/accounts/keys.js';
 import type { Said } from '../../src/speech/said.js';
 import { spawnCommand } from '../support/run-command.js';
 import { modelsDir } from '../support/voices.js';
@@ -29,7 +30,8 @@ const prepare = (t: Test, hasOwnModels = false) => {
       .slice(0, -1)
       .map((line) => JSON.parse(line) as Said);
   };
-  return { root, run, said };
+  const keys = (...args: string[]) => spawnCommand('keys', args, { env });
+  return { root, run, said, keys };
 };
 
 t.test('each line gives one line, with the entry or rule behind each replaced word', (t) => {
@@ -56,11 +58,37 @@ t.test('each line gives one line, with the entry or rule behind each replaced wo
 });
 
 t.test('lexicons count as in the service: the account, then the voice, then the service', (t) => {
-  const { said } = prepare(t);
+  const { said, keys } = prepare(t);
+  keys('create', '--account', 'ada');
   const byOf = (...args: string[]) => said(args, 'kettle')[0]?.words[0]?.by;
   t.equal(byOf('--voice', 'wren'), 'lexicon (service): kettle');
   t.equal(byOf('--voice', 'lark'), 'lexicon (voice lark): kettle');
-  t.equal(byOf('--voice', 'lark', '--account', 'ada'), 'lexicon (account ada): kettle');
+  t.equal(byOf('--voice', 'lark', '--for', 'ada'), 'lexicon (account ada): kettle');
+  t.end();
+});
+
+t.test('--for speaks as a key sets it, else as its account does', (t) => {
+  const { root, run, said, keys } = prepare(t);
+  mkdirSync(join(root, 'data', 'lexicons', 'named', 'shop'), { recursive: true });
+  writeFileSync(join(root, 'data', 'lexicons', 'named', 'shop', 'own.txt'), 'kettle = urn\n');
+  const key = keys('create', '--account', 'ada', '--lexicon', 'shop').stdout.trim();
+  const spokenFor = (target: string) => said(['--for', target], 'A kettle for $5')[0]?.spoken;
+  t.equal(spokenFor('ada'), 'A pot for $5');
+  t.equal(spokenFor(key), 'A urn for $5');
+  keys('set', 'ada', '--normalize', 'on');
+  t.equal(spokenFor('ada'), 'A pot for five dollars');
+  t.equal(spokenFor(prefixOf(key)), 'A urn for five dollars');
+  keys('set', key, '--normalize', 'off');
+  t.equal(spokenFor(key), 'A urn for $5');
+  const { status, stderr } = run(['--for', 'nobody']);
+  t.equal(status, 1);
+  t.match(stderr, /There is no account "nobody"/);
+  t.end();
+});
+
+t.test('an address is named as what replaced the word', (t) => {
+  const { said } = prepare(t);
+  t.match(said([], 'See www.acme.org now')[0]?.words[1], { word: 'www.acme.org', by: 'address' });
   t.end();
 });
 
