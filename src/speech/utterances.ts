@@ -51,6 +51,7 @@ export const requestOf = (
     beforeIsWhole,
     after,
     index,
+    startsInToken,
   }: Segment & Pick<ScheduledSegment, 'index'>,
   settings: SpeechSettings,
   bounds: Bounds,
@@ -62,7 +63,7 @@ export const requestOf = (
   words,
   ...spokenForms(
     forms,
-    pronounced(lexicons, text, words, language, origins),
+    pronounced(lexicons, text, words, language, origins, startsInToken),
     settings.normalizeText ? normalise(text, words, bounds, language, origins) : [],
   ),
   before,

@@ -138,6 +138,7 @@ const readings = (tokens: readonly string[]) => {
  *
  * @param language of the voice
  * @param origins gets the entry of each replacement
+ * @param startsInToken the text begins with the rest of a token
  */
 export const pronounced = (
   lexicons: readonly Lexicon[],
@@ -145,10 +146,11 @@ export const pronounced = (
   words: readonly Span[],
   language: string,
   origins?: Origins,
+  startsInToken = false,
 ): readonly Replacement[] =>
   mergeReplacements(
     lexicons.length === 0 ? [] : entriesIn(lexicons, text, words, language, origins),
-    addressesIn(text, words, language, origins),
+    addressesIn(text, words, language, origins, startsInToken),
   );
 
 const entriesIn = (

@@ -34,6 +34,8 @@ export interface Segment extends Pick<Markup, 'pauseMs'> {
   readonly words: readonly Span[];
   /** The last token continues as the first token of the next segment: they are one word. */
   readonly tokenContinues: boolean;
+  /** The token that the segment before ends with goes on here. */
+  readonly startsInToken?: boolean;
   /** Forms that its markup gives to some of its words. */
   readonly forms?: readonly Replacement[];
   /**
@@ -87,6 +89,8 @@ export class Segmenter {
   #start = 0;
   #next = 0;
   /** There was no segment with words since the start or the last flush. */
+  /** The next segment does. */
+  #startsInToken = false;
   #firstOfUtterance = true;
   /** Size of the segments with words since then; counted only with `startsEarly`. */
   #spokenSize = 0;
@@ -227,8 +231,9 @@ export class Segmenter {
       !(classOf(text.charCodeAt(text.length - 1)) & WHITE);
     const after = speak ? clauseAfter(text, words.length === 1, seen, beforeWhite, this.#code) : '';
     const before = speak ? this.#before : '';
+    const tokenContinues = splitsToken && !this.#isWordSeam(at);
     segments.push({
-      ...{ text, words, tokenContinues: splitsToken && !this.#isWordSeam(at) },
+      ...{ text, words, tokenContinues, ...(this.#startsInToken && { startsInToken: true }) },
       ...{ before, after, ...(before !== '' && this.#beforeIsWhole && { beforeIsWhole: true }), speak },
     });
     if (speak) {
@@ -240,6 +245,7 @@ export class Segmenter {
       if (this.#startsEarly) this.#spokenSize += sizeOf(text);
       this.#spoke = true;
     }
+    this.#startsInToken = tokenContinues;
     this.#start = this.#next = at;
     this.#beginSegment();
   }

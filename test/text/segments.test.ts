@@ -240,6 +240,12 @@ t.test('a token longer than a segment spans several and stays one word', (t) => 
   t.ok(segments.length > 4);
   t.strictSame(tokensOf(segments), ['Say', token, 'again.']);
   t.equal(segments.at(-1)?.tokenContinues, false);
+  t.strictSame(
+    segments.slice(1).map(({ startsInToken = false }) => startsInToken),
+    segments.slice(0, -1).map(({ tokenContinues }) => tokenContinues),
+    'the next segment knows it',
+  );
+  t.notOk(segments[0]?.startsInToken);
   t.end();
 });
 

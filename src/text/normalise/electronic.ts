@@ -16,6 +16,8 @@ const form = new RegExp(
   'u',
 );
 
+const octets = /^\[?\d{1,3}(?:\.\d{1,3}){3}\]?$/;
+
 interface Address {
   /** With a scheme there is no doubt. */
   readonly scheme: string | undefined;
@@ -33,7 +35,9 @@ const partsOf = (text: string): Address | null => {
   if (scheme !== undefined) return host === '' && path === undefined ? null : address;
   const ending = host.slice(host.lastIndexOf('.') + 1);
   if (ending === host) return null;
-  if (user !== undefined || /^www\./i.test(host)) return address;
+  // "100@1.25" is a price.
+  if (user !== undefined) return /^\p{L}{2,}$/u.test(ending) || octets.test(host) ? address : null;
+  if (/^www\./i.test(host)) return address;
   // "end.Next" lacks a space, and is not an address; nor are "3.5" and "a.m".
   if (!/^\p{L}{2,10}$/u.test(ending)) return null;
   const isKnown = endings.has(ending) || (path !== undefined && ending.length === 2);

@@ -171,15 +171,17 @@ const eachAddressSign = (text: string, found: (at: number) => void): void => {
  * @param words the tokens of the text (`wordSpans`)
  * @param language of the voice, BCP 47
  * @param origins gets `address` for each replacement
+ * @param startsInToken the text begins with the rest of a token
  */
 export const addressesIn = (
   text: string,
   words: readonly Span[],
   language: string,
   origins?: Origins,
+  startsInToken = false,
 ): Replacement[] => {
   const found: Replacement[] = [];
-  if (text.includes('=') && restOfAddress.test(text)) found.push({ first: 0, last: 0, spoken: silentForm });
+  if (startsInToken && restOfAddress.test(text)) found.push({ first: 0, last: 0, spoken: silentForm });
   let at = 0;
   let end = 0;
   eachAddressSign(text, (sign) => {

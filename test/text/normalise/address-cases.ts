@@ -45,6 +45,7 @@ export const addressCases: Readonly<Record<string, readonly Case[]>> = {
     ['note:this is it', 'note:this is it'],
     ['http:// is a scheme', 'http:// is a scheme'],
     ['jane@example', 'jane@example'],
+    ['root@10.0.0.1', 'root at ten dot zero dot zero dot one'],
     ['user@host.example/inbox', 'user at host dot example slash inbox'],
     ['https://example.com/rtx-6000', 'example dot com slash R T X dash six thousand'],
     ['https://münchen.example/straße', 'münchen dot example slash straße'],

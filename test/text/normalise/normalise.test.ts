@@ -15,10 +15,15 @@ import { frenchCases } from './french-cases.js';
 import { germanCases } from './german-cases.js';
 import { spanishCases } from './spanish-cases.js';
 
-const replacementsOf = (text: string, language = 'en-US', normalized = true): readonly Replacement[] => {
+const replacementsOf = (
+  text: string,
+  language = 'en-US',
+  normalized = true,
+  startsInToken = false,
+): readonly Replacement[] => {
   const words = wordSpans(text);
   return mergeReplacements(
-    pronounced([], text, words, language),
+    pronounced([], text, words, language, undefined, startsInToken),
     normalized ? normalise(text, words, limits, language) : [],
   );
 };
@@ -68,10 +73,18 @@ t.test('an address keeps its token, and the end of one that is cut is silent', (
   t.strictSame(replacementsOf('See https://example.com/a?b=c now.', 'en', false), [
     { first: 1, last: 1, spoken: 'example dot com slash eigh' },
   ]);
-  t.strictSame(replacementsOf('ign=spring&utm_medium=mail now', 'en', false), [
+  t.strictSame(replacementsOf('ign=spring&utm_medium=mail now', 'en', false, true), [
     { first: 0, last: 0, spoken: '\u2060' },
   ]);
   for (const text of ['Is it A&B=C?', '/find?q=cats', 'say a?b'])
+    t.strictSame(replacementsOf(text, 'en', false, true), [], text);
+  for (const text of [
+    'R&D=Research and development.',
+    'name=x&age=30 works',
+    'Q&A=questions',
+    'Buy 100@1.25',
+    '3@4.99',
+  ])
     t.strictSame(replacementsOf(text, 'en', false), [], text);
   t.end();
 });

@@ -66,6 +66,8 @@ export const plurals: readonly SaidRow[] = [
   ['en', 'These RAMs and SIMs are cheap.', 'These rams and sims are cheap'],
   ['en', 'Their IDs?', 'Their I. dees'],
   ['en', 'ABCs', 'A.B. seas'],
+  ['en', 'Ms. Nguyen, welcome.', 'Ms Nguyen, welcome', 'Miz Nguyen, welcome'],
+  ['en', 'Mind the Xs and Os.', 'Mind the Xs and Os'],
   ['en', 'The MRIs and ECGs came back.', 'The M.R. eyes and E.C. jeez came back'],
   ['en', 'Two LEDs glow.', 'Two L.E. dees glow'],
   ['en', 'UFOs over Texas', 'U.F. owes over Texas'],

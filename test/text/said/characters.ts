@@ -2,6 +2,9 @@ import type { SaidRow } from './row.js';
 
 /** Letters that a voice does not know are their base letters. */
 export const letters: readonly SaidRow[] = [
+  ['tr', 'kapı ve ışık', 'kapı ve ışık'],
+  ['az', 'qapı', 'qapı'],
+  ['en', 'kapı', 'kapi'],
   ['en', 'Trần Hưng Đạo', 'Tran Hung Dao'],
   ['en', 'Hồ Chí Minh and Đà Nẵng', 'Ho Chí Minh and Dà Nang'],
   ['en', 'Kṛṣṇa and Mahābhārata', 'Krsna and Mahabharata'],
@@ -92,6 +95,12 @@ export const apostrophes: readonly SaidRow[] = [
   ['en', "Rock 'n' roll", 'Rock n roll'],
   ['en', "The '90s", 'The 90s', 'The nineties'],
   ['en', "Call me 't Hart.", 'Call me t Hart'],
+  ['en', "Press 's' to save.", 'Press s to save'],
+  ['en', "the letter 'm'", 'the letter m'],
+  ['en', "The dog 's.", "The dog's"],
+  ['fr', "l' homme et l', oui l'", "l'homme et l, oui l"],
+  ['it', "l' amico, l'", "l'amico, l"],
+  ['fr', "l' «homme»", "l'homme"],
   ['de', 'Wie geht´s? Gibt‘s was?', "Wie geht's, Gibt's was"],
   ['fr', 'l´eau, d‘or', "l'eau, d'or"],
   ['fr', "C´est l' hiver, j' ai froid", "C'est l'hiver, j'ai froid"],

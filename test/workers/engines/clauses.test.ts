@@ -1,4 +1,5 @@
 import t from 'tap';
+import { ipaPlace } from '../../../src/text/replacements.js';
 import { wordSpans } from '../../../src/text/words.js';
 import { cleanText } from '../../../workers/engines/g2p/letters.js';
 import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
@@ -93,6 +94,16 @@ t.test('a cut clause is read with the text beside it', (t) => {
   t.strictSame(readCut('', 'and I. ', 'Who'), ['and I|1 sentence']);
   t.strictSame(readCut('xxx', 'yyy', 'www'), ['… (xxx) yyy (www)|0 …']);
   t.strictSame(readCut('as we ', '"..."', 'went'), []);
+  t.end();
+});
+
+t.test('a line has begun after a word that is given as phonemes', (t) => {
+  const text = 'GIF + PNG';
+  const [clause] = clausesOf(text, wordSpans(text), [{ first: 0, last: 0, spoken: ipaPlace, ipa: 'dʒɪf' }]);
+  t.strictSame(
+    clause?.atoms.map((atom) => atom.spoken),
+    ['dʒɪf', '+', 'PNG'.replace(/./g, '$&.')],
+  );
   t.end();
 });
 

@@ -63,7 +63,7 @@ interface Draft {
   after: string;
 }
 
-const contraction = /^(?:(n)['’‘´`]t|['’‘´`](s|t|d|m|ll|re|ve))(?!\p{L})/iu;
+const contraction = /^(?:(n)['’‘´`]t|['’‘´`](s|t|d|m|ll|re|ve))(?![\p{L}'’‘´`])/iu;
 const elided: Readonly<Record<string, RegExp>> = {
   fr: /^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu)['’‘´]$/i,
   it: /^(?:[cdlmnstv]|un|all|dall|dell|nell|sull|quell)['’‘´]$/i,
@@ -91,6 +91,7 @@ class Reader {
   #before = '';
   /** A short word without its vowel that stands apart from the next one: "l' homme". */
   #elided = '';
+  #elidedWord = -1;
 
   constructor(text: string, continues: boolean, language: SpokenLanguage) {
     this.#text = text;
@@ -103,6 +104,7 @@ class Reader {
     const { code } = this.#language;
     if (elided[code]?.test(token) === true) {
       this.#elided += `${token.slice(0, -1)}'`;
+      this.#elidedWord = word;
       return;
     }
     const lexemes = lex(code === 'en' ? this.#joinContraction(token) : token, code);
@@ -160,18 +162,27 @@ class Reader {
   }
 
   breakHere(terminal: Terminal): void {
+    this.#speakElided();
     if (this.#drafts.length === 0) this.#continues = false;
     this.#break = strongest(this.#break, terminal);
   }
 
   /** @returns the clauses that this segment speaks at least in part */
   end(): Clause[] {
+    this.#speakElided();
     const isOpen = this.#break === null && this.#drafts.at(-1)?.aside === true;
     // A text without a mark at its end is a sentence.
     this.#close(this.#break ?? (isOpen ? terminals.continuing : terminals.period));
     const last = this.#clauses.at(-1);
     if (isOpen && last !== undefined) this.#clauses[this.#clauses.length - 1] = { ...last, ending: null };
     return this.#clauses.filter(({ atoms }) => atoms.some(({ aside }) => !aside));
+  }
+
+  /** No word followed. */
+  #speakElided(): void {
+    const text = this.#elided.replace(/'$/, '');
+    this.#elided = '';
+    if (text !== '') this.#spoken(text, this.#elidedWord, false);
   }
 
   #spoken(text: string, word: number, glued: boolean): boolean {
@@ -306,7 +317,7 @@ export const clausesOf = (
       .split(/\s+/)
       .filter((part) => part !== '');
     for (const [place, written] of parts.entries()) {
-      const part = reader.aside ? written : lines.read(written);
+      const part = reader.aside ? written : lines.read(written, `${parts[place + 1] ?? ''} ${following}`);
       reader.token(part, word, afterSpace || place > 0, isFirst, parts[place + 1] ?? next);
       if (part !== '') isFirst = false;
     }
@@ -329,7 +340,7 @@ export const clausesOf = (
     between(context, following);
     reader.aside = false;
   };
-  const from = (at: number) => text.slice(at, at + 64) + after;
+  const from = (at: number) => text.slice(at, at + 256) + after;
 
   beside(before, from(0));
   let end = 0;
@@ -341,16 +352,19 @@ export const clausesOf = (
     between(text.slice(end, start), from(start));
     end = words[last]!.end;
     const written = text.slice(start, end);
-    const form = lines.isMark(written)
+    const following = from(end);
+    const form = lines.isMark(written, following)
       ? written
-      : lines.withoutSource(written, replacement?.spoken ?? written, lastWritten);
+      : lines.formOf(written, replacement?.spoken ?? written, lastWritten, following);
     lastWritten = written;
-    if (replacement?.ipa === undefined) speak(form, index, from(end));
+    if (replacement?.ipa === undefined) speak(form, index, following);
     else {
       const [lead = '', tail = ''] = form.split(ipaPlace);
       speak(lead, index, tail);
       reader.phonemes(replacement.ipa, index);
-      speak(tail, index, from(end));
+      lines.began();
+      isFirst = false;
+      speak(tail, index, following);
     }
     index = last + 1;
   }

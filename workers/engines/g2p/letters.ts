@@ -38,9 +38,10 @@ for (const entry of (
 const plainAlphabets = new Set(
   'af ca da de en es eu fi fr ga gd ht ia id is it ms nb nl pt sv sw'.split(' '),
 );
-/** Letters from U+0180 on that espeak-ng knows in a language. */
+/** Letters from U+0180 on, and ı, that espeak-ng knows in a language. */
 const ownLetters: Readonly<Record<string, RegExp>> = {
-  ...{ vi: /[ơưạ-ỹ]/iu, az: /ə/iu, ro: /[șț]/iu, gn: /[ẽỹ]/iu, cy: /[ẁẃẅỳ]/iu, lv: /ḩ/iu, ltg: /ḩ/iu },
+  ...{ vi: /[ơưạ-ỹ]/iu, az: /[əı]/iu, ro: /[șț]/iu, gn: /[ẽỹ]/iu, cy: /[ẁẃẅỳ]/iu, lv: /ḩ/iu, ltg: /ḩ/iu },
+  ...{ tr: /ı/u, tt: /ı/u, kaa: /ı/u },
   ...{ ga: /[ḃċḋḟġṁṗṡṫ]/iu, gd: /[ḃċḋḟġṁṗṡṫ]/iu },
 };
 

@@ -23,7 +23,7 @@ const emoji = String.raw`(?:\p{Extended_Pictographic}|\p{RI}{2})${emojiTail}(?:\
  */
 const opened = String.raw`(?<![^\s"'“‘«„¿¡([{<>*_~–—-])`;
 const closed = String.raw`(?![^\s"'”’»)\]}<>*_~.,;:!?…–—-])`;
-const emphasis = String.raw`${opened}(?:\*(?=[^\s./])|~(?=[\p{L}"'“‘*_(]))|(?<=[^\s])[*~]${closed}`;
+const emphasis = String.raw`${opened}(?:\*(?=[^\s./,;:)])|~(?=[\p{L}"'“‘*_(]))|(?<=[^\s([{])[*~]${closed}`;
 
 const lexemes = new RegExp(
   [
@@ -31,7 +31,6 @@ const lexemes = new RegExp(
     String.raw`(?<initials>\p{L}(?:\.\p{L})+(?=\.(?!\p{L})))`,
     String.raw`(?<word>${letter}+(?:${connector}${letter}+)*)`,
     String.raw`(?<emoji>${emoji})`,
-    String.raw`(?<citation>(?<=\p{L}{2}(?<!\b(?:arr|array|list|args|argv|items?|data|values))|[.,;:!?"”)\]])\[\^?[1-9]\d{0,2}(?:[-–,]\d{1,3})*\])`,
     String.raw`(?<query>(?<=[a-z0-9/])\?(?=[a-z0-9]))`,
     String.raw`(?<scheme>:(?=//))`,
     String.raw`(?<stop>[.!?…。｡؟।॥۔։።፧‽]+)`,
@@ -76,7 +75,7 @@ const lexemeOf = (text: string, part: Parts, signs: SpokenSigns): Lexeme | null 
   if (part['initials'] !== undefined) return spoken(`${text}.`);
   if (part['word'] !== undefined) return spoken(text.replace(/’/g, "'").replace(/[\ufe0e\ufe0f\u20e3]/g, ''));
   if (part['emoji'] !== undefined) return spoken(plainEmoji(text));
-  if (part['emphasis'] !== undefined || part['citation'] !== undefined) return null;
+  if (part['emphasis'] !== undefined) return null;
   if (part['about'] !== undefined) return spoken(signs.of('≈'));
   if (part['query'] !== undefined) return spoken(signs.of('?'));
   if (part['scheme'] !== undefined) return spoken(signs.of(':'));

@@ -136,18 +136,32 @@ const romanValue = (numeral: string): number => {
   return value;
 };
 
+/** Numerals that are initials, too: an IV drip, the VI editor. */
+const initials = new Set(['IV', 'VI', 'XX']);
+const isName = (word: string): boolean => /^\p{Lu}\p{Ll}{2,}$/u.test(word) && word !== 'The';
+
 /** A Roman numeral after the name of what is numbered (Scene iv), after a name (Henry II), or one that can be nothing else (XIV). */
-const ofRoman = (word: string, before: string, isLast: boolean, code: string): string | null => {
+const ofRoman = (words: readonly string[], at: number, code: string): string | null => {
+  const word = words[at]!;
   const names = numbered[code];
   if (names === undefined || !/^[IVXivx]+$/.test(word)) return null;
   const capitals = word.toUpperCase();
   if (!roman.test(capitals)) return null;
   if (word === 'II' || (word.length > 2 && word === capitals && word !== 'XXX'))
     return String(romanValue(capitals));
+  const before = words[at - 1] ?? '';
+  const next = words[at + 1];
   const isNumbered = names.has(before.toLowerCase());
   if (word.length === 1)
-    return isNumbered && (word !== 'I' || isLast) && !/[ix]/.test(word) ? String(romanValue(capitals)) : null;
-  const isNamed = word === capitals && /^\p{Lu}\p{Ll}{2,}$/u.test(before) && before !== 'The';
+    return isNumbered && (word === 'V' || word === 'v' || (word === capitals && next === undefined))
+      ? String(romanValue(capitals))
+      : null;
+  // The first word has a capital without being a name: "Start IV fluids".
+  const isNamed =
+    word === capitals &&
+    at > 1 &&
+    isName(before) &&
+    (!initials.has(word) || next === undefined || isName(next));
   return isNumbered || isNamed ? String(romanValue(capitals)) : null;
 };
 
@@ -242,10 +256,10 @@ export const spellingsOf = (
     }
     const before = at > 0 ? words[at - 1]! : '';
     const isLast = at === words.length - 1;
-    const numeral = ofRoman(word, before, isLast, code);
+    const numeral = ofRoman(words, at, code);
     const sound = numeral === null ? ofInterjection(word, before, code) : null;
     let text = numeral ?? (drawn.test(word) ? ofDrawnOut(word, code) : word);
-    if (code === 'en' && numeral === null && /^(?:[A-Z][A-Z'-]*s?|PhD'?s)$/.test(text)) {
+    if (code === 'en' && numeral === null && /^(?:[A-Z][A-Z'-]*|[A-Z]{2,}'?s|PhD'?s)$/.test(text)) {
       const [, initials, mark = ''] = initialsWithS.exec(text) ?? [];
       text =
         initials === undefined
