@@ -243,7 +243,7 @@ t.test('an act that is done is answered, whatever happens to the store then', as
     close: () => undefined,
   };
   const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => actsOnly };
-  const desk = new ConsoleDesk(driver, limits, () => undefined);
+  const desk = new ConsoleDesk(driver, limits, { addition: () => null, remove: () => undefined });
   const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
   const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, INSTALLED]);
