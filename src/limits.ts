@@ -320,6 +320,8 @@ export const limits = {
   administrationHeapMiBMax: 128,
   /** Words that the console adds to the lexicon of an account. */
   consoleWordsMax: 500,
+  /** UTF-16 units of the file that has them. */
+  consoleLexiconUnitsMax: 32_768,
   /** Calls of the console that wait for the administration thread; further ones are refused. */
   administrationCallsMax: 128,
   /** Milliseconds after which an administration thread that ended is started again. */

@@ -8,7 +8,7 @@ import type { Bounds } from '../src/limits.js';
 import { storeAt, type StorePlace } from '../src/store/driver.js';
 import type { Pronouncing } from '../src/threads/messages.js';
 import { nameThread } from '../src/thread-name.js';
-import { addWord } from './lexicons/write.js';
+import { accountWords } from './lexicons/write.js';
 
 nameThread('administration');
 const { store, bounds } = workerData as { store: StorePlace; bounds: Bounds };
@@ -23,8 +23,6 @@ class Desk extends ConsoleDesk implements Pronouncing {
   }
 }
 
-const lexicons = join(store.dataDir, 'lexicons');
-const desk = new Desk(storeAt(store, bounds), bounds, (account, entry) =>
-  addWord(lexicons, account, entry, bounds),
-);
+const words = accountWords(join(store.dataDir, 'lexicons'), bounds);
+const desk = new Desk(storeAt(store, bounds), bounds, words);
 expose(desk, nodeEndpoint(parentPort));

@@ -41,14 +41,19 @@ export interface AccountWord {
   readonly spoken: string;
 }
 
-/** Adds it to the files of the account. @throws {AdministrationError} */
-export type AddWord = (account: string, entry: AccountWord) => void;
+/** The words of accounts, in files. */
+export interface AccountWords {
+  /** @returns adds it; `null` if it is there already. @throws {AdministrationError} */
+  addition(account: string, entry: AccountWord): (() => void) | null;
+  /** All of the account. */
+  remove(account: string): void;
+}
 
 /** The calls over one open store, by name. Each takes what the page sent, and who sent it. */
 const callsOver = (
   store: StoreAdministration,
   bounds: ConsoleBounds,
-  addWord: AddWord,
+  words: AccountWords,
   nowMs: () => number,
 ) => {
   const sessions = new Sessions(store, bounds, nowMs);
@@ -128,7 +133,13 @@ const callsOver = (
         return accountView(await overview.account(accountId));
       }),
     deleteAccount: async (by: By, { accountId }: OfAccount) => {
-      await actAs(by).deleteAccount({ accountId });
+      const { name } = await actAndView(by, async (administration, overview) => {
+        const account = await overview.account(accountId);
+        await administration.deleteAccount({ accountId });
+        return account;
+      });
+      // A new account may get the name.
+      words.remove(name);
       return {};
     },
 
@@ -158,10 +169,13 @@ const callsOver = (
       }),
     playgroundKey: (by: By, { accountId }: OfAccount) => actAs(by).playgroundKey({ accountId }),
 
-    addWord: async (by: By, { accountId, word, spoken }: OfAccount & AccountWord) => {
-      await store.transact(async (transaction) => {
+    /** @returns whether the word was added: it may be there already */
+    addWord: async (by: By, { accountId, word, spoken }: OfAccount & AccountWord): Promise<boolean> => {
+      const add = await store.transact(async (transaction) => {
         const actor = await userById(by.userId)(transaction);
         const { name: subject } = await findAccount(transaction, actor, { accountId });
+        const addition = words.addition(subject, { word, spoken });
+        if (addition === null) return null;
         const details = `${word} = ${spoken}`;
         await record(transaction, {
           atMs: nowMs(),
@@ -170,10 +184,11 @@ const callsOver = (
           subject,
           details,
         });
-        // Last: if it fails, nothing is recorded.
-        addWord(subject, { word, spoken });
+        return addition;
       });
-      return {};
+      // After the record: no word is there that the audit table lacks.
+      add?.();
+      return add !== null;
     },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
@@ -226,14 +241,19 @@ const refusalOf = (error: unknown): Outcome => {
 export class ConsoleDesk {
   readonly #driver: StoreDriver;
   readonly #bounds: ConsoleBounds;
-  readonly #addWord: AddWord;
+  readonly #words: AccountWords;
   readonly #nowMs: () => number;
   #opened: Promise<{ readonly store: StoreAdministration; readonly calls: ConsoleCalls }> | null = null;
 
-  constructor(driver: StoreDriver, bounds: ConsoleBounds, addWord: AddWord, nowMs: () => number = Date.now) {
+  constructor(
+    driver: StoreDriver,
+    bounds: ConsoleBounds,
+    words: AccountWords,
+    nowMs: () => number = Date.now,
+  ) {
     this.#driver = driver;
     this.#bounds = bounds;
-    this.#addWord = addWord;
+    this.#words = words;
     this.#nowMs = nowMs;
   }
 
@@ -261,6 +281,6 @@ export class ConsoleDesk {
 
   async #open() {
     const store = await this.#driver.administer(false);
-    return { store, calls: callsOver(store, this.#bounds, this.#addWord, this.#nowMs) };
+    return { store, calls: callsOver(store, this.#bounds, this.#words, this.#nowMs) };
   }
 }

@@ -39,7 +39,6 @@ export type StoreCall = Extract<
   | 'invitations'
   | 'withdrawInvitations'
   | 'removeUser'
-  | 'addWord'
   | 'audit'
 >;
 
@@ -119,6 +118,8 @@ export interface ConsoleAdministration extends StoreCalls, Pronouncing {
   invite(by: Actor, question: Question<'invite'>): Promise<OneTimeLink>;
   /** The hidden key of an account, made at first use. `Admission.byId` takes it. */
   playgroundKey(by: Actor, question: { readonly accountId: number }): Promise<number>;
+  /** @returns whether the word was added: it may be there already */
+  addWord(by: Actor, question: Question<'addWord'>): Promise<boolean>;
   /** Notes an act of an operator that changes nothing in the store, such as `voices.reload`. */
   record(by: Actor, action: string, subject: string): Promise<void>;
 

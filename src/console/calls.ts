@@ -240,9 +240,8 @@ export const createCalls = (parts: CallsParts): Answers => {
       return sayer.said(account, question);
     },
     addWord: async (question, caller) => {
-      const answer = await administration.addWord(sessionOf(caller).user, question);
-      await lexicons.reload();
-      return answer;
+      if (await administration.addWord(sessionOf(caller).user, question)) await lexicons.reload();
+      return {};
     },
     accounts: afterSettling('accounts'),
     createAccount: stored('createAccount'),
@@ -250,7 +249,11 @@ export const createCalls = (parts: CallsParts): Answers => {
     changeAccount: async (question, caller) =>
       administration.changeAccount(sessionOf(caller).user, question, installed()),
     suspendAccount: ending('suspendAccount'),
-    deleteAccount: ending('deleteAccount'),
+    deleteAccount: async (question, caller) => {
+      const answer = await ending('deleteAccount')(question, caller);
+      await lexicons.reload();
+      return answer;
+    },
     invite: async (question, caller) => {
       const { token, expiresAtMs } = await administration.invite(sessionOf(caller).user, question);
       return { url: `${url()}/invite#${token}`, expiresAtMs };

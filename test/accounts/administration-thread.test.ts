@@ -243,13 +243,42 @@ t.test('an act that is done is answered, whatever happens to the store then', as
     close: () => undefined,
   };
   const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => actsOnly };
-  const desk = new ConsoleDesk(driver, limits, () => undefined);
+  const desk = new ConsoleDesk(driver, limits, { addition: () => null, remove: () => undefined });
   const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
   const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, INSTALLED]);
   t.match(made, { ok: true, answer: { key: /^svc_sk_/, view: { name: 'till' } } });
   t.match(await desk.run('credit', [by, { accountId: 1, credits: 7 }]), { answer: { balance: 507 } });
   t.match(await desk.run('account', [by, { accountId: 1 }]), { ok: false, refusal: { code: 'unavailable' } });
+});
+
+t.test('a word is written only when its record is committed', async (t) => {
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['ada', 500]]);
+  const store = new SqliteAdministration(dataDir, limits);
+  t.teardown(() => store.close());
+  let commits = false;
+  const failing: StoreAdministration = {
+    transact: (work) =>
+      store.transact(async (transaction) => {
+        const result = await work(transaction);
+        if (!commits) throw new StoreError('missing', 'the commit failed');
+        return result;
+      }),
+    read: (work) => store.read(work),
+    close: () => undefined,
+  };
+  let written = 0;
+  const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => failing };
+  const desk = new ConsoleDesk(driver, limits, { addition: () => () => written++, remove: () => undefined });
+  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
+  const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
+  const question = { accountId: 1, word: 'kettle', spoken: 'teapot' };
+  t.match(await desk.run('addWord', [by, question]), { ok: false });
+  t.equal(written, 0);
+  commits = true;
+  t.match(await desk.run('addWord', [by, question]), { ok: true, answer: true });
+  t.equal(written, 1);
 });
 
 t.test('a thread that dies fails the calls under way, and the next one starts another', async (t) => {

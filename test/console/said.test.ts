@@ -1,5 +1,5 @@
 /** What will be said, in the console, and the words that its users add. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { ConsoleClient } from '../support/console-client.js';
@@ -59,6 +59,8 @@ t.test('what cannot be an entry is refused, and changes and records nothing', as
     ['@case exact', ' '],
     ['one two three four five six', 'a'],
     [' ', 'a'],
+    ['q', 'seventeen letters'],
+    ['q', `/${'a'.repeat(17)}/`],
   ] as const)
     await t.rejects(member.call('addWord', { accountId, word, spoken }), { message: /: 400 / }, word);
   await t.rejects(operator.call('addWord', { accountId: other.accountId, word: 'tea', spoken: 'coffee' }), {
@@ -68,4 +70,38 @@ t.test('what cannot be an entry is refused, and changes and records nothing', as
   t.strictSame(readdirSync(folder), ['ada']);
   t.notOk(existsSync(join(service.dataDir, 'lexicons', 'console.txt')));
   t.equal((await operator.call('audit', { beforeId: null })).length, rows);
+});
+
+t.test('a word that is there already is not added again, however it is written', async (t) => {
+  const file = join(folder, 'ada', 'console.txt');
+  const acts = async () => (await operator.call('audit', { beforeId: null })).length;
+  await member.call('addWord', { accountId, word: 'café  au lait', spoken: 'milk coffee' });
+  const added = readFileSync(file, 'utf8');
+  const rows = await acts();
+  const readings = service.logged('lexicons read').length;
+  await member.call('addWord', { accountId, word: ' cafe\u0301 au lait', spoken: 'milk coffee ' });
+  t.equal(readFileSync(file, 'utf8'), added);
+  t.equal(await acts(), rows, 'nothing is recorded');
+  t.equal(service.logged('lexicons read').length, readings, 'nothing is read');
+  await member.call('addWord', { accountId, word: 'cafe\u0301 au lait ', spoken: 'coffee' });
+  t.equal(readFileSync(file, 'utf8'), added.replace('milk coffee', 'coffee'));
+});
+
+t.test('a lexicon of the console has a bound for its size', async (t) => {
+  const file = join(folder, 'ada', 'console.txt');
+  const before = readFileSync(file, 'utf8');
+  const lines = Array.from({ length: 163 }, (_, at) => `${'w'.repeat(99)}${at}\t${'s'.repeat(97)}`);
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  await t.rejects(member.call('addWord', { accountId, word: 'v'.repeat(100), spoken: 's'.repeat(200) }), {
+    message: /: 409 .*32768 characters/,
+  });
+  writeFileSync(file, before);
+});
+
+t.test('a new account has none of the words of a deleted account of its name', async (t) => {
+  await operator.call('deleteAccount', { accountId });
+  const { accountId: newId } = await operator.call('createAccount', { name: 'ada', credits: null });
+  t.notOk(existsSync(join(folder, 'ada', 'console.txt')));
+  const { words } = await operator.call('said', { ...question, accountId: newId });
+  t.notOk(words[1]?.by);
 });

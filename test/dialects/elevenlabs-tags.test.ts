@@ -48,6 +48,8 @@ const cases: readonly (readonly [text: string, wanted: string])[] = [
   ['he said "<i>no</i>"', 'he said "no"'],
   ['<a href="x>y">link</a>', 'link'],
   ['fish &amp; chips', 'fish &amp; chips'],
+  ['<sub alias="one two three four">q</sub>', 'q'],
+  [`<b ${'x'.repeat(2_000)}>`, `<b ${'x'.repeat(2_000)}>`],
   [`<b ${'x'.repeat(2_000)}`, `<b ${'x'.repeat(2_000)}`],
 ];
 
@@ -91,6 +93,51 @@ t.test('a text that waits is bounded, and many tags take no long time', (t) => {
     readTags(one.repeat(1_000_000 / one.length));
   const passed = performance.now() - start;
   t.ok(passed < 4_000, `8 MB in ${passed.toFixed(0)} ms`);
+  t.end();
+});
+
+t.test('the time grows with the text, and a text of 1 MiB takes less than 100 ms', (t) => {
+  const msOf = (text: string): number => {
+    const times = Array.from({ length: 3 }, () => {
+      const start = performance.now();
+      readTags(text);
+      return performance.now() - start;
+    });
+    return Math.min(...times);
+  };
+  const texts: Readonly<Record<string, (units: number) => string>> = {
+    comments: (units) => '<!--'.repeat(units / 4),
+    'one long attribute': (units) => `<a ${'a'.repeat(units)}>`,
+    'one long attribute of a break': (units) => `<break ${'a'.repeat(units)}>`,
+    'one long name': (units) => `<${'a'.repeat(units)}`,
+    'long names': (units) => `<${'a'.repeat(1_000)}`.repeat(units / 1_000),
+    'long attributes of breaks': (units) => `<break ${'a'.repeat(1_000)}>`.repeat(units / 1_000),
+  };
+  for (const [name, textOfUnits] of Object.entries(texts)) {
+    // 16 KiB first: a quadratic text of 1 MiB would take minutes.
+    const start = performance.now();
+    readTags(textOfUnits(16_384));
+    const isFast = performance.now() - start < 50;
+    t.ok(isFast, `16 KiB of ${name}`);
+    if (!isFast) continue;
+    const halfMs = msOf(textOfUnits(524_288));
+    const wholeMs = msOf(textOfUnits(1_048_576));
+    t.ok(wholeMs < 100, `${name}: ${wholeMs.toFixed(1)} ms`);
+    t.ok(
+      wholeMs <= 2.5 * halfMs + 5,
+      `${name}: ${wholeMs.toFixed(1)} ms, and ${halfMs.toFixed(1)} ms for half`,
+    );
+  }
+  t.end();
+});
+
+t.test('a break alone between two flushes comes before the next words', (t) => {
+  const reader = new TagReader();
+  const flushed = (text: string) => shown([...reader.push(text), ...reader.end()]);
+  t.equal(flushed('One.'), 'One.');
+  t.equal(flushed('<break time="1s"/>'), '');
+  t.equal(flushed('Two. <break time="2s"/>'), '[1000]Two. [2000]');
+  t.equal(flushed('Three.'), 'Three.');
   t.end();
 });
 
@@ -163,8 +210,8 @@ t.test('phonemes and another form are spoken in the place of the words', async (
     return alignment.character_end_times_seconds[at]! - alignment.character_start_times_seconds[at]!;
   };
   const usual = await seconds('It is k now.');
-  const alias = await seconds('It is <sub alias="one kilogram of tea">k</sub> now.');
-  const ipa = await seconds('It is <phoneme alphabet="ipa" ph="kˈɪləɡɹæm ʌv tˈiː">k</phoneme> now.');
+  const alias = await seconds('It is <sub alias="one kilo of tea">k</sub> now.');
+  const ipa = await seconds('It is <phoneme alphabet="ipa" ph="kˈɪloʊ ʌv tˈiː">k</phoneme> now.');
   t.ok(alias > 2 * usual && ipa > 2 * usual, `${usual}, ${alias} and ${ipa} s`);
 });
 

@@ -170,6 +170,35 @@ t.test(
   },
 );
 
+t.test('what the console adds to accounts is read last, and takes no room from other files', async (t) => {
+  const folder = t.testdir({
+    accounts: {
+      ada: { 'console.txt': 'one\tmember\nthree\tmember\n', 'names.txt': 'two\toperator\n' },
+      bob: { 'names.txt': 'one\toperator\n' },
+    },
+    voices: { wren: { 'console.txt': 'four\toperator\n' } },
+  });
+  const entry = new URL('../../workers/lexicons.js', import.meta.url);
+  const spoken = async (fewer: Partial<Record<'lexiconEntriesMax' | 'lexiconFilesMax', number>>) => {
+    const bounds = { ...limits, ...fewer };
+    const lexicons = new Lexicons({ folder, bounds, log: recordedLog().log, entry });
+    t.teardown(() => lexicons.close());
+    await lexicons.reload();
+    const text = 'one two three four';
+    return ['ada', 'bob'].map((account) =>
+      pronounced(lexicons.of(account, { voiceId: 'wren' }), text, wordSpans(text), 'en').map(
+        (form) => `${form.first} ${form.spoken}`,
+      ),
+    );
+  };
+  const operators = [
+    ['1 operator', '3 operator'],
+    ['0 operator', '3 operator'],
+  ];
+  t.strictSame(await spoken({ lexiconEntriesMax: 3 }), operators, 'entries');
+  t.strictSame(await spoken({ lexiconFilesMax: 3 }), operators, 'files');
+});
+
 t.test('entries beyond the bound are left out, and the log says so', async (t) => {
   const folder = t.testdir({
     'a.txt': 'one\t1\ntwo\t2\nthree\t3\n',

@@ -25,6 +25,9 @@ export class LexiconFileError extends Error {
   }
 }
 
+/** In the folder of an account: what its users add in the console. */
+export const CONSOLE_FILE = 'console.txt';
+
 export type EntryBounds = Pick<Bounds, 'lexiconTextMax'>;
 
 export interface WrittenEntry {

@@ -1,6 +1,6 @@
 /** Reads the files of lexicons, and sends their entries in parts: the front thread must not wait for all of them. */
 import { lstat, readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import type { LexiconEntry } from '../../src/text/lexicon.js';
 import {
@@ -10,7 +10,7 @@ import {
   type LexiconThreadData,
   type Scope,
 } from '../../src/threads/lexicons.js';
-import { LexiconFileError, parsePlain, type ParsedFile } from './entries.js';
+import { CONSOLE_FILE, LexiconFileError, parsePlain, type ParsedFile } from './entries.js';
 import { parsePls } from './pls.js';
 
 /** Entries of a message: the front thread takes about 0.3 ms to add them. */
@@ -45,12 +45,16 @@ const foldersIn = async (folder: string): Promise<string[]> => {
   }
 };
 
+const isOfConsole = ({ path, scope }: File): boolean =>
+  scope.kind === 'account' && basename(path) === CONSOLE_FILE;
+
+/** Those of the console last: what members write takes no room from what operators wrote. */
 const allFiles = async (folder: string): Promise<File[]> => {
   const files = await filesIn(folder, { kind: 'service' });
   for (const [parent, kind] of Object.entries(scopeFolders))
     for (const name of (await foldersIn(join(folder, parent))).sort())
       files.push(...(await filesIn(join(folder, parent, name), { kind, name })));
-  return files;
+  return [...files.filter((file) => !isOfConsole(file)), ...files.filter(isOfConsole)];
 };
 
 /** Counts the entries and their text over all files. */

@@ -1,15 +1,16 @@
-/** Adds a word to the lexicon that the users of an account keep in the console: a file of its folder. */
-import { readFileSync } from 'node:fs';
+/** Adds words to the lexicon that the users of an account keep in the console: a file of its folder. */
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AccountWord } from '../../src/accounts/console-calls.js';
+import type { AccountWord, AccountWords } from '../../src/accounts/console-calls.js';
 import { writeSecret } from '../../src/accounts/secret-file.js';
 import type { Bounds } from '../../src/limits.js';
 import { AdministrationError } from '../../src/store/store.js';
-import { parsePlain } from './entries.js';
+import { CONSOLE_FILE, parsePlain } from './entries.js';
 
-type WriteBounds = Pick<Bounds, 'lexiconTextMax' | 'consoleWordsMax'>;
+type WriteBounds = Pick<Bounds, 'lexiconTextMax' | 'consoleWordsMax' | 'consoleLexiconUnitsMax'>;
 
-const fileName = 'console.txt';
+/** A spoken form may be as much longer than its word. */
+const formUnitsPerWordUnit = 16;
 
 /** @returns the lines of the file; none if there is no file yet */
 const linesOf = (path: string): string[] => {
@@ -23,28 +24,71 @@ const linesOf = (path: string): string[] => {
   }
 };
 
+/** @returns `null` if the name cannot be that of a folder */
+const pathOf = (folder: string, account: string): string | null =>
+  /[/\\]|^\.{1,2}$/.test(account) ? null : join(folder, 'accounts', account, CONSOLE_FILE);
+
+const refuse = (message: string, field: string): AdministrationError =>
+  new AdministrationError(message, 'badRequest', field);
+
 /**
- * The file is replaced whole or not at all. A word that it has already gets the new form.
+ * Checks a word. A word that the file has already gets the new form.
  *
  * @param folder of all lexicons
+ * @returns replaces the file, whole or not at all; `null` if it has this entry already
  * @throws {AdministrationError} names the field that is wrong
  */
-export const addWord = (folder: string, account: string, entry: AccountWord, bounds: WriteBounds): void => {
-  const refuse = (message: string, field: string) => new AdministrationError(message, 'badRequest', field);
-  if (/[/\\]|^\.{1,2}$/.test(account))
+const addition = (
+  folder: string,
+  account: string,
+  { word, spoken }: AccountWord,
+  bounds: WriteBounds,
+): (() => void) | null => {
+  const path = pathOf(folder, account);
+  if (path === null)
     throw refuse('The name of this account cannot be that of a folder, so it can have no lexicon', 'word');
-  const line = `${entry.word}\t${entry.spoken}`;
-  const { entries, findings } = parsePlain(line, bounds);
-  if (/\p{Cc}/u.test(entry.word + entry.spoken)) throw refuse('An entry is one line without tabs', 'spoken');
-  if (entries.length !== 1)
+  const { entries, findings } = parsePlain(`${word}\t${spoken}`, bounds);
+  if (/\p{Cc}/u.test(word + spoken)) throw refuse('An entry is one line without tabs', 'spoken');
+  const [entry] = entries;
+  if (entry === undefined)
     throw refuse(`This cannot be an entry: ${findings[0]?.fault ?? 'the word begins with # or @'}`, 'spoken');
-  const path = join(folder, 'accounts', account, fileName);
-  const others = linesOf(path).filter((known) => known.split('\t')[0] !== entry.word);
-  if (others.length >= bounds.consoleWordsMax)
-    throw new AdministrationError(
-      `The lexicon has ${bounds.consoleWordsMax} words: no more fit`,
-      'conflict',
-      'word',
+  const { written, form } = entry;
+  // Speech is charged by its written words.
+  const formUnitsMax = formUnitsPerWordUnit * written.length;
+  if (('ipa' in form ? form.ipa : form.spelling).length > formUnitsMax)
+    throw refuse(
+      `The spoken form of "${written}" may have ${formUnitsMax} characters: ${formUnitsPerWordUnit} for each of the word`,
+      'spoken',
     );
-  writeSecret(path, [...others, line].join('\n'));
+  const line = `${written}\t${spoken.trim()}`;
+  /** @returns all lines, with the new one; `null` if it is there */
+  const lines = (): string[] | null => {
+    const known = linesOf(path);
+    if (known.includes(line)) return null;
+    const others = known.filter((other) => parsePlain(other, bounds).entries[0]?.written !== written);
+    const added = [...others, line];
+    const { consoleWordsMax, consoleLexiconUnitsMax } = bounds;
+    if (added.length > consoleWordsMax || added.join('\n').length >= consoleLexiconUnitsMax)
+      throw new AdministrationError(
+        `The lexicon may have ${consoleWordsMax} words and ${consoleLexiconUnitsMax} characters: no more fit`,
+        'conflict',
+        'word',
+      );
+    return added;
+  };
+  if (lines() === null) return null;
+  return () => {
+    // Read again: another word may have come in between.
+    const added = lines();
+    if (added !== null) writeSecret(path, added.join('\n'));
+  };
 };
+
+/** @param folder of all lexicons */
+export const accountWords = (folder: string, bounds: WriteBounds): AccountWords => ({
+  addition: (account, entry) => addition(folder, account, entry, bounds),
+  remove: (account) => {
+    const path = pathOf(folder, account);
+    if (path !== null) rmSync(path, { force: true });
+  },
+});

@@ -8,17 +8,18 @@ import type { MarkedText, SpokenForm } from '../../text/replacements.js';
 import { isBlank } from '../../text/words.js';
 
 const pauseMsMax = 3_000;
-/** UTF-16 units of a tag that is waited for; a longer one is text. */
+/** UTF-16 units of a tag; a longer one is text. */
 const tagUnitsMax = 1_024;
 /** UTF-16 units of the words between a tag and its end. */
 const contentUnitsMax = 256;
 /** A spoken form may be as much longer than its words, which are what is charged, as that of a number. */
-const formUnitsMax = (words: string): number => 16 + 16 * words.length;
+const formUnitsMax = (words: string): number => 16 * words.length;
 
-const tag = /<(?:(\/?)([A-Za-z][\w:.-]*)((?:"[^"<]*"|'[^'<]*'|[^"'<>])*)|!--[^>]*--|[!?][^<>]*)>/y;
+/** A name has one end: a tag that never closes would be tried with each. */
+const tag = /^<(?:(\/?)([A-Za-z][\w:.-]*)(?![\w:.-])((?:"[^"<]*"|'[^'<]*'|[^"'<>])*)|[!?][^<>]*)>/;
 /** What may be the start of one, at the end of a text. */
-const openTag = /<(?:\/?(?:[A-Za-z](?:"[^"<]*(?:"|$)|'[^'<]*(?:'|$)|[^"'<>])*)?|[!?][^<>]*)$/y;
-const attribute = /([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
+const openTag = /^<(?:\/?(?:[A-Za-z](?:"[^"<]*(?:"|$)|'[^'<]*(?:'|$)|[^"'<>])*)?|[!?][^<>]*)$/;
+const attribute = /(?<![\w:-])([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 /** Words at both sides of them are apart. */
 const apart = new Set(['break', 'p', 's', 'speak', 'br', 'div', 'li']);
 
@@ -75,20 +76,18 @@ export class TagReader {
   push(more: string): readonly MarkedText[] {
     const text = this.#held + more;
     this.#held = '';
-    let at = 0;
-    while (at < text.length) {
-      const next = text.indexOf('<', at);
-      this.#text(text.slice(at, next < 0 ? text.length : next));
-      if (next < 0) break;
-      tag.lastIndex = openTag.lastIndex = next;
-      const [whole, slash = '', name = '', attributes = ''] = tag.exec(text) ?? [];
+    let from = 0;
+    for (let next = text.indexOf('<'); next >= 0; next = text.indexOf('<', Math.max(from, next + 1))) {
+      const start = text.slice(next, next + tagUnitsMax);
+      const [whole, slash = '', name = '', attributes = ''] = tag.exec(start) ?? [];
+      const isOpen = whole === undefined && text.length - next <= tagUnitsMax && openTag.test(start);
+      if (whole === undefined && !isOpen) continue;
+      this.#text(text.slice(from, next));
+      from = next + (whole ?? start).length;
       if (whole !== undefined) this.#tag(name.toLowerCase(), slash !== '', attributes);
-      else if (text.length - next <= tagUnitsMax && openTag.test(text)) {
-        this.#held = text.slice(next);
-        break;
-      } else this.#text('<');
-      at = next + (whole?.length ?? 1);
+      else this.#held = start;
     }
+    this.#text(text.slice(from));
     return this.#take();
   }
 
@@ -98,8 +97,11 @@ export class TagReader {
     this.#held = '';
     this.#text(held);
     this.#close();
-    if (this.#pauseMs > 0 && this.#hasWords) this.#pieces.push({ text: '', pauseMs: this.#pauseMs });
-    this.#pauseMs = 0;
+    // Without words it comes before those after the flush.
+    if (this.#hasWords) {
+      if (this.#pauseMs > 0) this.#pieces.push({ text: '', pauseMs: this.#pauseMs });
+      this.#pauseMs = 0;
+    }
     this.#lastCharacter = '';
     this.#isApart = this.#hasWords = false;
     return this.#take();
@@ -107,12 +109,11 @@ export class TagReader {
 
   #tag(name: string, isEnd: boolean, text: string): void {
     if (apart.has(name)) this.#isApart = true;
-    const attributes = attributesOf(text);
     if (name === 'break' && !isEnd && this.#open === null)
-      this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs + pauseMsOf(attributes.get('time')));
+      this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs + pauseMsOf(attributesOf(text).get('time')));
     if (name !== 'phoneme' && name !== 'sub') return;
     this.#close(isEnd && this.#open?.name === name);
-    const form = isEnd || text.endsWith('/') ? null : formOf(name, attributes);
+    const form = isEnd || text.endsWith('/') ? null : formOf(name, attributesOf(text));
     if (form !== null) this.#open = { name, form, words: '' };
   }
 
