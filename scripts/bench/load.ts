@@ -18,6 +18,7 @@ import {
   keyOf,
   type Target,
 } from './streams.js';
+import { throughput, wholeThroughput } from './throughput.js';
 import { replayTokens } from './token-replay.js';
 
 /** Between two requests: the service finishes everything, including a cancelled step. */
@@ -108,53 +109,6 @@ interface FirstAudioOrder {
   readonly texts: readonly string[];
   readonly rounds: number;
 }
-
-interface ThroughputOrder {
-  readonly target: Target;
-  readonly text: string;
-  readonly connections: number;
-  readonly durationMs: number;
-}
-
-/** Connections that ask again as soon as they are served, and read as fast as they can. @returns seconds of speech a second */
-const throughput = async ({ connections, durationMs, target, text }: ThroughputOrder): Promise<number> => {
-  let audioMs = 0;
-  let isOver = false;
-  const repeat = async (key: string): Promise<void> => {
-    const stream = new HttpStream(target);
-    await stream.opened();
-    const request = encodeSpeech(target, key, text);
-    try {
-      while (!isOver) {
-        await new Promise<void>((resolve, reject) => {
-          let heardMs = 0;
-          const onAudio = (totalMs: number) => {
-            if (isOver) {
-              resolve();
-              return;
-            }
-            audioMs += totalMs - heardMs;
-            heardMs = totalMs;
-          };
-          stream.request(request, { onAudio, onEnd: resolve, onError: reject });
-        });
-      }
-    } finally {
-      stream.close();
-    }
-  };
-  const running = Promise.all(Array.from({ length: connections }, (_, i) => repeat(keyOf(target, i))));
-  running.catch(() => undefined);
-  // The first requests start together; counting begins when they are spread out.
-  await Promise.race([sleep(1_000), running]);
-  audioMs = 0;
-  const startedMs = nowMs();
-  await Promise.race([sleep(durationMs), running]);
-  const ratio = audioMs / (nowMs() - startedMs);
-  isOver = true;
-  await running;
-  return ratio;
-};
 
 interface ListenersOrder {
   readonly target: Target;
@@ -361,6 +315,7 @@ const calls = {
   firstAudio,
   closedLoop,
   throughput,
+  wholeThroughput,
   listen,
   endListening,
   repeat,

@@ -5,7 +5,7 @@
  *   npm run bench -- ws [--only idle,together,streams,frames] [--rate HZ] [--json FILE]
  *   npm run bench -- pauses [--json FILE]
  *   npm run bench -- ws-check [--minutes N] [--json FILE]
- *   npm run bench -- overload [--only 0.8,2,4,10,burst] [--seconds N] [--capacity N] [--quick] [--json FILE]
+ *   npm run bench -- overload [--only PARTS] [--seconds N] [--capacity N] [--quick] [--json FILE]
  *   npm run bench -- tokens [--json FILE]
  *   npm run bench -- dialects [--json FILE]
  *   npm run bench -- peers [--only piper,small] [--json FILE]
@@ -17,6 +17,7 @@
  */
 import { join } from 'node:path';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { readConfig } from '../../src/config.js';
 import { catalogueOf, closeFiles } from '../../src/threads/voices.js';
@@ -34,13 +35,15 @@ import { measureLedger, measureStores } from './hosts.js';
 import { measureCpuBatches, measureGpu } from './gpu.js';
 import type { Load } from './load.js';
 import { type Part, type Program, readOptions, usage } from './options.js';
-import { keysNeeded as overloadKeysNeeded, measureOverload, type OverloadPart } from './overload/overload.js';
-import { overloads } from './overload/phases.js';
+import { keysNeeded as overloadKeysNeeded, measureOverload } from './overload/overload.js';
+import { overloadParts, togetherCount } from './overload/phases.js';
+import type { Subject } from './overload/subjects.js';
 import { measurePauses } from './pauses.js';
 import { measurePiperPeers, measureSmallPeers } from './peers.js';
 import { type Row, formatReport, putIntoReadme } from './report.js';
 import {
   keysNeeded,
+  measureAudible,
   measureFirstAudio,
   measureListeners,
   measureMemory,
@@ -89,30 +92,33 @@ const measure = async (part: Part, run: () => Promise<Row[]>): Promise<void> => 
   rows.push(...(await run()));
 };
 
-const withTarget = (
+const withTarget = <T>(
   keys: number,
   format: AudioFormat,
-  use: (service: Service, target: Target) => Promise<void>,
+  use: (service: Service, target: Target) => Promise<T>,
   env: Readonly<Record<string, string>> = serviceOptions.env,
-): Promise<void> =>
+): Promise<T> =>
   withService({ ...serviceOptions, env }, async (service) =>
     use(service, { port: service.port, keys: await service.makeKeys(keys), voice, format }),
   );
+
+const runThroughput = (target: Target): Promise<void> =>
+  measure('throughput', async () => {
+    const data = { packs, ...(await deviceData(config)), voice, text: throughputText };
+    const bare = await startBareEngine(synthesisThreads, data);
+    try {
+      return await measureThroughput(load, target, bare);
+    } finally {
+      await bare.close();
+    }
+  });
 
 const runAll = async (): Promise<void> => {
   let lastTarget: Target | undefined;
   await withTarget(keysNeeded, pcm, async (service, target) => {
     lastTarget = target;
     await measure('first-audio', () => measureFirstAudio(load, target));
-    await measure('throughput', async () => {
-      const data = { packs, ...(await deviceData(config)), voice, text: throughputText };
-      const bare = await startBareEngine(synthesisThreads, data);
-      try {
-        return await measureThroughput(load, target, bare);
-      } finally {
-        await bare.close();
-      }
-    });
+    await runThroughput(target);
     await measure('encodings', () =>
       measureEncodings(load, target, service, catalogue.sampleRateHz(voice), actorThreads),
     );
@@ -147,27 +153,45 @@ const runCheck = (): Promise<void> =>
     measure('check', () => checkSockets(load, target, service, minutes)),
   );
 
-const overloadParts: readonly OverloadPart[] = ['0.8', ...overloads, 'burst'];
+const refuse = { OVERLOAD: 'refuse' } as const;
+const readyLookMs = 20;
 let figures: object | undefined;
 
-const runOverload = (): Promise<void> =>
+/** A service that has only just become ready. */
+const withFresh = <T>(use: (subject: Subject) => Promise<T>): Promise<T> =>
   withTarget(
-    overloadKeysNeeded,
+    togetherCount,
     pcm,
-    (refusing, target) =>
-      withTarget(overloadKeysNeeded, pcm, async (late, lateTarget) => {
-        const result = await measureOverload(
-          {
+    async (service, target) => {
+      while ((await service.unreadyReasons()) !== '') await sleep(readyLookMs);
+      return use({ service, target });
+    },
+    refuse,
+  );
+
+/** Throughput and first audio are those of a service that admits everyone, as without a name. */
+const runOverload = (): Promise<void> =>
+  withTarget(overloadKeysNeeded, pcm, async (late, lateTarget) => {
+    const chosen = overloadParts.filter((part) => parts.includes(part));
+    if (chosen.length > 0)
+      await withTarget(
+        overloadKeysNeeded,
+        pcm,
+        async (refusing, target) => {
+          const subjects = {
             refusing: { service: refusing, target },
             late: { service: late, target: lateTarget },
-          },
-          { ...options.overload, parts: overloadParts.filter((part) => parts.includes(part)) },
-        );
-        rows.push(...result.rows);
-        figures = result.figures;
-      }),
-    { OVERLOAD: 'refuse' },
-  );
+            withFresh,
+          };
+          const result = await measureOverload(subjects, { ...options.overload, parts: chosen });
+          rows.push(...result.rows);
+          figures = result.figures;
+        },
+        refuse,
+      );
+    await runThroughput(lateTarget);
+    await measure('audible', () => measureAudible(load, lateTarget));
+  });
 
 /** Nothing is refused: a machine that is too busy shows in the gaps. */
 const runTokens = (): Promise<void> =>

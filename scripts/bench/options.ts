@@ -1,6 +1,7 @@
 /** The command line of the benchmark. */
 import { parseCommandLine, UsageError } from '../command.js';
 import type { OverloadOptions } from './overload/overload.js';
+import { overloadParts } from './overload/phases.js';
 
 export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json FILE] [--readme]
        npm run bench -- ws [--only PARTS] [--rate HZ] [--json FILE]
@@ -18,7 +19,8 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
   ws             WebSockets; parts: idle, together, streams and frames
   pauses         how long the front thread stops for one caller's worst, and for work over many WebSockets
   ws-check       checks every frame that a hundred WebSockets receive
-  overload       more load than the machine carries; parts: 0.8, 2, 4, 10 (times its capacity) and burst
+  overload       what the machine carries, and more; parts: cold and warm (listeners at once), half, steady, neighbour,
+                 0.8, 2, 4, 10 (times its capacity), burst, flood, greedy, throughput and audible
   tokens         text that arrives as a language model writes it
   dialects       first audio through the listeners for clients of other services
   peers          a Piper voice here and in sherpa-onnx, and small voices beside programs; parts: piper and small
@@ -28,7 +30,7 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
   --only PARTS   some of the parts, separated by commas
   --rate HZ      the sample rate of the speech (default 24000)
   --minutes N    how long frames are checked, from 0.5 on (default 1)
-  --seconds N    how long each overload lasts, from 1 on (default 60)
+  --seconds N    how long each overload lasts, from 1 on (default 40)
   --capacity N   listeners that the machine carries; by default the run finds the number first
   --quick        a short run, to see that it works: its figures say little
   --json FILE    also writes the results into a file
@@ -42,7 +44,7 @@ const programs = {
   ws: ['idle', 'together', 'streams', 'frames'],
   pauses: ['pauses'],
   'ws-check': ['check'],
-  overload: ['0.8', '2', '4', '10', 'burst'],
+  overload: [...overloadParts, 'throughput', 'audible'],
   tokens: ['tokens'],
   dialects: ['dialects'],
   peers: ['piper', 'small'],
@@ -93,7 +95,7 @@ const parse = (args: readonly string[]) =>
     },
   });
 
-const secondsOf = { full: 60, quick: 4 } as const;
+const secondsOf = { full: 40, quick: 4 } as const;
 
 const readOverload = (
   program: Program,

@@ -28,6 +28,9 @@ export const unpunctuatedText = repeatTo(
 /** About half a minute of speech. */
 export const throughputText = paragraph;
 
+/** About a minute of speech. */
+export const minuteText = paragraph.repeat(2);
+
 /** About nine seconds of speech: one reply of an assistant. */
 export const replyText =
   'Of course, I can help you with that. The next train to the coast leaves in twenty minutes from the platform on ' +

@@ -87,7 +87,7 @@ t.test('bench: its options', (t) => {
     parts: ['idle', 'frames'],
     rateHz: 24_000,
     minutes: 1,
-    overload: { isQuick: false, seconds: 60, capacity: null },
+    overload: { isQuick: false, seconds: 40, capacity: null },
     json: 'a.json',
     readme: false,
   });
@@ -95,7 +95,8 @@ t.test('bench: its options', (t) => {
     parts: ['2', 'burst'],
     overload: { isQuick: false, seconds: 10, capacity: 200 },
   });
-  t.ok(read('overload', '--quick')!.overload.seconds < 60);
+  t.ok(read('overload', '--quick')!.overload.seconds < 40);
+  t.match(read('overload', '--only', 'cold,throughput'), { parts: ['cold', 'throughput'] });
   t.same(read('--readme', '--rate', '48000')?.rateHz, 48_000);
   t.ok((read()?.parts.length ?? 0) > 1, 'without a name all parts over HTTP');
   const refusals: readonly (readonly [readonly string[], RegExp])[] = [
@@ -109,7 +110,7 @@ t.test('bench: its options', (t) => {
     [['ws-check', '--minutes', '0.1'], /^--minutes is a number from 0.5 on, not "0.1"$/],
     [['ws', '--readme'], /^--readme goes with/],
     [['ws', '--quick'], /^--seconds, --capacity and --quick go with overload$/],
-    [['overload', '--only', '3'], /^--only: there is no part "3": 0.8, 2, 4, 10, burst$/],
+    [['overload', '--only', '3'], /^--only: there is no part "3": cold, warm, half, .* throughput, audible$/],
     [['overload', '--seconds', '0.5'], /^--seconds is a whole number from 1 on, not "0.5"$/],
     [['overload', '--capacity', 'all'], /^--capacity is a whole number/],
   ];

@@ -24,13 +24,12 @@ import {
   type WholeFigures,
   type WholeVisit,
 } from './figures.js';
-import { drawArrivals, type Arrival } from './schedule.js';
+import type { Arrival } from './schedule.js';
 
 export interface CrowdOrder {
   readonly target: Target;
   readonly texts: readonly string[];
-  readonly seed: number;
-  readonly visitsPerSecond: number;
+  readonly arrivals: readonly Arrival[];
   /** Visits that are due in this time do not count. */
   readonly warmUpMs: number;
   /** After the warm-up. */
@@ -193,11 +192,11 @@ export class Crowd {
   }
 
   #timeline(): Timed[] {
-    const { durationMs, probes, seed, texts, visitsPerSecond, warmUpMs, wholesPerSecond } = this.#order;
+    const { arrivals, durationMs, probes, texts, warmUpMs, wholesPerSecond } = this.#order;
     const loadMs = warmUpMs + durationMs;
     const wholes = Math.floor((wholesPerSecond * loadMs) / 1000);
     return [
-      ...drawArrivals(seed, visitsPerSecond, loadMs, texts.length).map(({ atMs, text, transport }) => ({
+      ...arrivals.map(({ atMs, text, transport }) => ({
         atMs,
         run: (dueMs: number) => this.#heard[transport].push(this.#ask(transport, texts[text]!, dueMs)),
       })),

@@ -45,8 +45,6 @@ export const spreadOf = (values: readonly number[]): Spread | null => {
 };
 
 export const visitBars = {
-  /** First audio after this is late. */
-  firstAudioMsMax: 300,
   /** A gap above it spoils a visit in an overload. */
   dryMsMax: 100,
   /** A player's own buffer covers a shorter gap. */
@@ -60,10 +58,8 @@ export interface VisitFigures {
   readonly failed: number;
   /** Of the admitted; a visit without audio counts as infinitely late. */
   readonly firstAudioMs: Spread | null;
-  /** Admitted visits whose first audio was late, that ran dry for long, or either. */
-  readonly late: number;
+  /** Admitted visits that ran dry for long. */
   readonly dry: number;
-  readonly spoilt: number;
   /** Admitted visits that ran dry at all, and the longest gap. */
   readonly everDry: number;
   readonly dryMsMax: number;
@@ -72,20 +68,16 @@ export interface VisitFigures {
 }
 
 export const figuresOf = (visits: readonly Visit[]): VisitFigures => {
-  const { dryMsMax, dryToleranceMs, firstAudioMsMax } = visitBars;
+  const { dryMsMax, dryToleranceMs } = visitBars;
   const admitted = visits.filter(({ outcome }) => outcome === 'admitted');
   const firstAudioMs = admitted.map((visit) => visit.firstAudioMs ?? Infinity);
-  const isLate = (visit: Visit) => (visit.firstAudioMs ?? Infinity) > firstAudioMsMax;
-  const isDry = (visit: Visit) => visit.dryMs > dryMsMax;
   return {
     offered: visits.length,
     admitted: admitted.length,
     refused: visits.filter(({ outcome }) => outcome === 'refused').length,
     failed: visits.filter(({ outcome }) => outcome === 'failed').length,
     firstAudioMs: spreadOf(firstAudioMs),
-    late: admitted.filter(isLate).length,
-    dry: admitted.filter(isDry).length,
-    spoilt: admitted.filter((visit) => isLate(visit) || isDry(visit)).length,
+    dry: admitted.filter((visit) => visit.dryMs > dryMsMax).length,
     everDry: admitted.filter(({ dryMs }) => dryMs > dryToleranceMs).length,
     dryMsMax: Math.max(0, ...admitted.map(({ dryMs }) => dryMs)),
     refusalMs: spreadOf(visits.flatMap(({ refusalMs }) => (refusalMs === null ? [] : [refusalMs]))),

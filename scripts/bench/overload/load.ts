@@ -4,6 +4,7 @@ import { serveLoad, type LoadProcess } from '../../rig/load-process.js';
 import { keyOf, type Target } from '../streams.js';
 import { burst } from './burst.js';
 import { Crowd, type CrowdFigures, type CrowdOrder } from './crowd.js';
+import { wholes } from './wholes.js';
 
 interface DurationsOrder {
   readonly target: Target;
@@ -31,7 +32,7 @@ const durations = async ({ target, texts }: DurationsOrder): Promise<number[]> =
 
 const crowd = (order: CrowdOrder): Promise<CrowdFigures> => new Crowd(order).run();
 
-const calls = { durations, crowd, burst };
+const calls = { durations, crowd, burst, wholes };
 export type OverloadLoad = LoadProcess<typeof calls>;
 
 serveLoad(calls);

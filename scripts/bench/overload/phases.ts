@@ -6,33 +6,62 @@ import type { CrowdFigures, CrowdOrder } from './crowd.js';
 export const overloads = ['2', '4', '10'] as const;
 export type Overload = (typeof overloads)[number];
 
+/** Parts that are shares of the capacity: it is searched for first. */
+export const capacityParts = ['half', 'steady', 'neighbour', '0.8', ...overloads] as const;
+export const overloadParts = ['cold', 'warm', ...capacityParts, 'burst', 'flood', 'greedy'] as const;
+export type OverloadPart = (typeof overloadParts)[number];
+
+/** Listeners who begin at once. */
+export const togetherCount = 18;
+
 export const bars = {
   /** Of a load that the machine carries. */
   capacityFirstAudioP99MsMax: 200,
-  /** Of the admitted visits; see `visitBars`. */
-  spoiltShareMax: 0.02,
+  /** Of half of the capacity, at once. */
+  halfFirstAudioP95MsMax: 500,
+  /** Of the admitted visits of an overload; see `visitBars`. */
+  dryShareMax: 0.02,
+  overloadFirstAudioP95MsMax: 400,
+  overloadFirstAudioP99MsMax: 1_000,
   /** Speech delivered, against the load of capacity. */
-  servedRatioMin: 0.7,
+  servedRatioMin: 0.85,
   refusalP95MsMax: 50,
+  /** Whole files of another key, against those of the calm service; less than the floor is always met. */
+  wholeP95RatioMax: 2,
+  wholeP95MsFloor: 150,
 } as const;
 
 /** A load that the machine carries leaves less than this unspoken when it ends, for each of its listeners. */
 const owedMsMax = 500;
 
+type Load = Pick<CrowdOrder, 'warmUpMs' | 'durationMs' | 'drainMsMax'>;
+
 export interface Timing {
   readonly search: SearchSettings;
-  readonly trial: Pick<CrowdOrder, 'warmUpMs' | 'durationMs' | 'drainMsMax'>;
+  readonly trial: Load;
   readonly warmUpMs: number;
   /** Runs below capacity, for each way of admission. */
   readonly calmRuns: number;
-  readonly calm: Pick<CrowdOrder, 'warmUpMs' | 'durationMs' | 'drainMsMax'>;
-  readonly overload: Pick<CrowdOrder, 'warmUpMs' | 'durationMs' | 'drainMsMax'>;
+  readonly calm: Load;
+  /** Without speech, before listeners begin at once. */
+  readonly silenceMs: number;
+  /** Times that they do, and how far apart: longer than an utterance and the silence. */
+  readonly rounds: number;
+  readonly everyMs: number;
+  readonly steady: Load;
+  /** With a neighbour who comes after `neighbourAfterMs` and stays for `neighbourMs`. */
+  readonly shared: Load;
+  readonly neighbourAfterMs: number;
+  readonly neighbourMs: number;
+  readonly overload: Load;
+  /** Whole files of another key: short ones, long ones, and how long they are asked for. */
+  readonly wholes: { readonly short: number; readonly long: number; readonly askMsMax: number };
   readonly burstConnections: number;
 }
 
 const drainMsMax = 20_000;
 
-/** @param seconds of each overload; the runs below capacity are a quarter as long */
+/** @param seconds of each overload */
 export const timingOf = (seconds: number, isQuick: boolean): Timing => ({
   search: {
     first: 64,
@@ -44,9 +73,17 @@ export const timingOf = (seconds: number, isQuick: boolean): Timing => ({
   },
   trial: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 3_000 : 9_000, drainMsMax: 2_000 },
   warmUpMs: isQuick ? 2_000 : 6_000,
-  calmRuns: isQuick ? 1 : 3,
-  calm: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: Math.max(3_000, seconds * 250), drainMsMax },
+  calmRuns: isQuick ? 1 : 2,
+  calm: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 3_000 : 12_000, drainMsMax },
+  silenceMs: isQuick ? 500 : 3_000,
+  rounds: isQuick ? 1 : 2,
+  everyMs: 13_000,
+  steady: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 3_000 : 60_000, drainMsMax },
+  shared: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 5_000 : 20_000, drainMsMax },
+  neighbourAfterMs: isQuick ? 2_000 : 8_000,
+  neighbourMs: isQuick ? 2_000 : 10_000,
   overload: { warmUpMs: 0, durationMs: seconds * 1_000, drainMsMax },
+  wholes: isQuick ? { short: 5, long: 1, askMsMax: 2_000 } : { short: 40, long: 5, askMsMax: 10_000 },
   burstConnections: 1_000,
 });
 

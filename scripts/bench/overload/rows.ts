@@ -1,10 +1,12 @@
 /** The table of an overload. */
 import { percentile, median } from '../../rig/statistics.js';
 import { type Row, barredRow, row } from '../report.js';
+import type { AttackKind } from '../../torture/greedy/attack.js';
 import type { BurstFigures } from './burst.js';
 import type { CrowdFigures } from './crowd.js';
-import { type Spread, visitBars } from './figures.js';
+import { type Spread, type VisitFigures, visitBars } from './figures.js';
 import { bars, compareRuns, type Overload } from './phases.js';
+import type { WholesFigures } from './wholes.js';
 
 const count = (value: number): string => value.toLocaleString('en');
 const ms = (value: number | undefined): string =>
@@ -17,12 +19,11 @@ const spreadText = (spread: Spread | null): string =>
 /** One line of a phase, for the log. */
 export const describeCrowd = (figures: CrowdFigures): string => {
   const { clientCores, drainMs, faults, owedMs, servedPerSecond, visits, wholes } = figures;
-  const { admitted, clientLateMs, dry, everDry, failed, firstAudioMs, late, offered, refusalMs, refused } =
-    visits;
+  const { admitted, clientLateMs, dry, everDry, failed, firstAudioMs, offered, refusalMs, refused } = visits;
   const parts = [
     `${count(offered)} offered, ${count(admitted)} admitted, ${count(refused)} refused, ${count(failed)} failed`,
     `first audio ${spreadText(firstAudioMs)}`,
-    `late ${percent(late, admitted)}, dry ${percent(dry, admitted)} (ever ${everDry}, up to ${ms(visits.dryMsMax)})`,
+    `dry ${percent(dry, admitted)} (ever ${everDry}, up to ${ms(visits.dryMsMax)})`,
     `served ${servedPerSecond.toFixed(0)} s/s, owed ${(owedMs / 1000).toFixed(1)} s, drained in ${ms(drainMs)}`,
     ...(refusalMs === null ? [] : [`refusal p95 ${ms(refusalMs.p95)}`]),
     ...(wholes.asked === 0
@@ -51,6 +52,52 @@ export const capacityRow = ({ failed, figures, listeners }: Capacity): Row => {
     `Capacity: listeners, none dry, p99 of first audio within ${bars.capacityFirstAudioP99MsMax} ms`,
     `${count(listeners)} (${how})`,
   );
+};
+
+const dryText = ({ dryMsMax, everDry }: VisitFigures): string =>
+  everDry === 0 ? 'none dry' : `${everDry} ever dry (up to ${ms(dryMsMax)})`;
+
+/** Nobody may be refused, or lost. */
+const servedRow = (what: string, figures: CrowdFigures, more: readonly string[] = []): Row => {
+  const { failed, offered, refused } = figures.visits;
+  const lost = failed === 0 ? [] : [`${failed} failed (${figures.faults})`];
+  return barredRow(
+    `${what}: refused`,
+    [`${refused} of ${count(offered)}`, ...lost, ...more].join('; '),
+    'none',
+    offered > 0 && refused + failed === 0,
+  );
+};
+
+/** A load that must be carried whatever else comes with it. */
+export const carriedRow = (what: string, figures: CrowdFigures): Row => {
+  const { firstAudioMs } = figures.visits;
+  return servedRow(what, figures, [
+    firstAudioMs === null
+      ? 'no audio'
+      : `first audio p50 ${ms(firstAudioMs.p50)}, p95 ${ms(firstAudioMs.p95)}`,
+    dryText(figures.visits),
+  ]);
+};
+
+export const halfRows = (listeners: number, figures: CrowdFigures): Row[] => {
+  const { dry, firstAudioMs } = figures.visits;
+  const what = `Half of the capacity at once (${count(listeners)})`;
+  return [
+    servedRow(what, figures),
+    barredRow(
+      `${what}: first audio`,
+      spreadText(firstAudioMs),
+      `p95 at most ${bars.halfFirstAudioP95MsMax} ms`,
+      (firstAudioMs?.p95 ?? Infinity) <= bars.halfFirstAudioP95MsMax,
+    ),
+    barredRow(
+      `${what}: dry for more than ${visitBars.dryMsMax} ms`,
+      `${dry}; ${dryText(figures.visits)}`,
+      'none',
+      dry === 0,
+    ),
+  ];
 };
 
 export const calmRows = (refusing: readonly CrowdFigures[], late: readonly CrowdFigures[]): Row[] => {
@@ -113,17 +160,24 @@ export const overloadRows = (
   figures: CrowdFigures,
 ): Row[] => {
   const { servedPerSecond, visits, wholes } = figures;
-  const { admitted, dry, failed, firstAudioMs, late, offered, refusalMs, refused, spoilt } = visits;
+  const { admitted, dry, dryMsMax, failed, firstAudioMs, offered, refusalMs, refused } = visits;
   const what = `${factor} x`;
   const servedRatio = servedPerSecond / listeners;
   const afterMs = median(figures.probes.map((value) => value ?? Infinity));
   const lost = failed + wholes.failed;
   return [
     barredRow(
-      `${factor} x capacity: admitted visits late by more than ${visitBars.firstAudioMsMax} ms, or dry for more than ${visitBars.dryMsMax} ms`,
-      `${percent(spoilt, admitted)} (late ${late}, dry ${dry} of ${count(admitted)}; first audio ${spreadText(firstAudioMs)})`,
-      `at most ${bars.spoiltShareMax * 100} %`,
-      admitted > 0 && spoilt <= bars.spoiltShareMax * admitted,
+      `${factor} x capacity: admitted visits dry for more than ${visitBars.dryMsMax} ms`,
+      `${percent(dry, admitted)} (${dry} of ${count(admitted)}; worst gap ${ms(dryMsMax)})`,
+      `at most ${bars.dryShareMax * 100} %`,
+      admitted > 0 && dry <= bars.dryShareMax * admitted,
+    ),
+    barredRow(
+      `${what}: first audio`,
+      spreadText(firstAudioMs),
+      `p95 at most ${bars.overloadFirstAudioP95MsMax} ms, p99 ${bars.overloadFirstAudioP99MsMax} ms`,
+      (firstAudioMs?.p95 ?? Infinity) <= bars.overloadFirstAudioP95MsMax &&
+        (firstAudioMs?.p99 ?? Infinity) <= bars.overloadFirstAudioP99MsMax,
     ),
     barredRow(
       `${what}: speech served`,
@@ -163,5 +217,53 @@ export const burstRow = (connections: number, figures: BurstFigures): Row => {
     `${lost === 0 ? 'none' : `${lost} (${figures.faults})`} (${count(served)} served, ${count(refused)} refused, in ${(tookMs / 1000).toFixed(1)} s)`,
     'none',
     lost === 0,
+  );
+};
+
+/** A file of about 2 s of speech, or of about a minute. */
+export type FileLength = 'short' | 'long';
+
+const attackNames: Readonly<Record<AttackKind, string>> = {
+  text: 'Flood of text, read',
+  unread: 'Flood of text, not read',
+  sockets: 'Greedy key, sockets',
+  bodies: 'Greedy key, bodies',
+  frames: 'Greedy key, frames',
+  parsing: 'Greedy key, parsing',
+};
+const lengthNames: Readonly<Record<FileLength, string>> = { short: '2 s', long: '60 s' };
+
+/** What another key met, in calm and beside a greedy one. */
+export interface GreedyOutcome {
+  readonly kind: AttackKind;
+  readonly file: FileLength;
+  readonly calm: WholesFigures;
+  readonly attacked: WholesFigures;
+}
+
+export const greedyRow = ({ attacked, calm, file, kind }: GreedyOutcome): Row => {
+  const p95 = (waitsMs: readonly number[]) => (waitsMs.length === 0 ? Infinity : percentile(waitsMs, 0.95));
+  const [p95Ms, calmP95Ms] = [p95(attacked.waitsMs), p95(calm.waitsMs)];
+  const barMs = Math.max(bars.wholeP95RatioMax * calmP95Ms, bars.wholeP95MsFloor);
+  const faults = attacked.faults === 'nothing' ? '' : `; ${attacked.faults}`;
+  const worst = `worst of ${attacked.waitsMs.length} ${ms(Math.max(0, ...attacked.waitsMs))}`;
+  return barredRow(
+    `${attackNames[kind]}: another key's whole file of ${lengthNames[file]}`,
+    `p95 ${ms(p95Ms)}, ${worst} (calm p95 ${ms(calmP95Ms)}, worst ${ms(Math.max(0, ...calm.waitsMs))}${faults})`,
+    `p95 at most ${bars.wholeP95RatioMax} x calm or ${bars.wholeP95MsFloor} ms: ${ms(barMs)}`,
+    calmP95Ms < Infinity && p95Ms <= barMs,
+  );
+};
+
+/** Says whether the figures can be trusted. @param others mean cores of other programs, by phase */
+export const otherProgramsRow = (
+  others: readonly { readonly name: string; readonly cores: number }[],
+): Row => {
+  const worst = others.reduce((most, one) => (one.cores > most.cores ? one : most), { name: '', cores: 0 });
+  return row(
+    'Cores that other programs used meanwhile',
+    others.length === 0
+      ? 'not known on this system'
+      : `median ${median(others.map(({ cores }) => cores)).toFixed(2)}, most ${worst.cores.toFixed(2)} (${worst.name})`,
   );
 };

@@ -17,6 +17,8 @@ export interface Arrival {
 /** Of the arrivals, one in so many comes over a WebSocket. */
 const socketEvery = 3;
 
+const transportOf = (arrival: number): Arrival['transport'] => (arrival % socketEvery === 0 ? 'ws' : 'http');
+
 const shuffled = (count: number, random: () => number): number[] => {
   const order = Array.from({ length: count }, (_, i) => i);
   for (let i = count - 1; i > 0; i--) {
@@ -42,9 +44,22 @@ export const drawArrivals = (
   let deck: number[] = [];
   return moments.map((atMs, i) => {
     if (deck.length === 0) deck = shuffled(textCount, random);
-    return { atMs, text: deck.pop()!, transport: i % socketEvery === 0 ? 'ws' : 'http' };
+    return { atMs, text: deck.pop()!, transport: transportOf(i) };
   });
 };
+
+/** Listeners who all begin in one moment, and again after each pause. */
+export const arrivalsAtOnce = (
+  listeners: number,
+  rounds: number,
+  everyMs: number,
+  textCount: number,
+): Arrival[] =>
+  Array.from({ length: rounds * listeners }, (_, i) => ({
+    atMs: Math.floor(i / listeners) * everyMs,
+    text: i % textCount,
+    transport: transportOf(i),
+  }));
 
 /** Characters of an utterance: three to eight seconds of speech. */
 const charactersMin = 50;

@@ -1,8 +1,9 @@
 /** Looks at the service from outside while it is loaded: how full it says it is, what it refuses, where its CPU time goes. */
 import { sumOf } from '../../rig/exposition.js';
 import { machineBusyMs } from '../../rig/machine.js';
-import { type CpuTimes, cpuBetween, readCpuTimes } from '../../rig/process-facts.js';
-import type { Service } from '../../rig/service.js';
+import { type CpuTimes, cpuBetween, readCpuTimes, totalCpu } from '../../rig/process-facts.js';
+import { describeExit, type Service } from '../../rig/service.js';
+import { mean } from '../../rig/statistics.js';
 
 const lookMs = 2_000;
 const idleMsMax = 15_000;
@@ -21,10 +22,11 @@ export interface Look {
   readonly machineCores: number;
 }
 
-/** Waits until nothing is spoken any more. @throws when that does not come */
+/** Waits until nothing is spoken any more. @throws when that does not come, or the service has ended */
 export const awaitIdle = async (service: Service): Promise<void> => {
   const endMs = performance.now() + idleMsMax;
   for (;;) {
+    if (service.exit !== null) throw new Error(`the service ended with ${describeExit(service.exit)}`);
     const samples = await service.metrics();
     const busy = (sumOf(samples, 'syrinx_streams') ?? 0) + (sumOf(samples, 'syrinx_contexts') ?? 0);
     if (busy === 0) return;
@@ -59,8 +61,31 @@ export const watched = async <T>(
   };
   const timer = setInterval(() => void look(), lookMs);
   try {
-    return { result: await work(), looks };
+    const result = await work();
+    clearInterval(timer);
+    // Work may be shorter than the time between two looks.
+    await look();
+    return { result, looks };
   } finally {
     clearInterval(timer);
   }
+};
+
+/** Mean cores that other programs than the service and its client used; `null` where the system does not report it. */
+export const otherCores = (looks: readonly Look[], clientCores: number): number | null => {
+  const others = looks.flatMap(({ cpu, machineCores }) =>
+    cpu === null ? [] : [machineCores - totalCpu(cpu) - clientCores],
+  );
+  return others.length === 0 ? null : Math.max(0, mean(others));
+};
+
+/** For the log. */
+export const describeLooks = (looks: readonly Look[]): string => {
+  const cpu = looks.flatMap((look) => (look.cpu === null ? [] : [look.cpu]));
+  if (cpu.length === 0) return '';
+  const cores = (role: keyof (typeof cpu)[number]) => mean(cpu.map((times) => times[role])).toFixed(2);
+  const ratios = looks.flatMap(({ capacityRatio }) => (capacityRatio === null ? [] : [capacityRatio]));
+  const full = ratios.length === 0 ? '' : `; capacity ratio ${mean(ratios).toFixed(2)}`;
+  const all = mean(looks.map(({ machineCores }) => machineCores)).toFixed(2);
+  return `; cores: front ${cores('front')}, actors ${cores('actor')}, synthesis ${cores('synthesis')}, machine ${all}${full}`;
 };

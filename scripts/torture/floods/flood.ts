@@ -94,6 +94,14 @@ export class CountingSocket {
     return this.#waitUntil(() => this.of(kind) >= count, msMax);
   }
 
+  pause(): void {
+    this.#connection.pause();
+  }
+
+  resume(): void {
+    this.#connection.resume();
+  }
+
   close(): void {
     this.#connection.close();
   }

@@ -6,8 +6,8 @@ export interface AttackPlan {
   readonly kind: AttackKind;
 }
 
-export const attackKinds = ['sockets', 'bodies', 'text', 'frames', 'parsing'] as const;
-export type AttackKind = (typeof attackKinds)[number];
+/** `unread`: as `text`, by a client that does not read. */
+export type AttackKind = 'sockets' | 'bodies' | 'text' | 'unread' | 'frames' | 'parsing';
 
 export interface AttackReport {
   /** Sockets, requests or frames that were answered. */

@@ -2,12 +2,13 @@
 import { serveLoad, type LoadProcess } from '../../rig/load-process.js';
 import type { Attack, AttackKind, AttackPlan, AttackReport, Target } from './attack.js';
 import { BodiesAttack, ParsingAttack } from './body-attacks.js';
-import { FramesAttack, SocketsAttack, TextAttack } from './socket-attacks.js';
+import { FramesAttack, SocketsAttack, TextAttack, UnreadTextAttack } from './socket-attacks.js';
 
 const attacks: Readonly<Record<AttackKind, new (target: Target) => Attack>> = {
   sockets: SocketsAttack,
   bodies: BodiesAttack,
   text: TextAttack,
+  unread: UnreadTextAttack,
   frames: FramesAttack,
   parsing: ParsingAttack,
 };

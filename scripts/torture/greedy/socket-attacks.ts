@@ -62,7 +62,7 @@ export class SocketsAttack implements Attack {
 /** Fills nine sockets with contexts, and each context with text. */
 export class TextAttack implements Attack {
   readonly #target: Target;
-  #sockets: CountingSocket[] = [];
+  protected sockets: CountingSocket[] = [];
 
   constructor(target: Target) {
     this.#target = target;
@@ -70,9 +70,9 @@ export class TextAttack implements Attack {
 
   async begin(): Promise<void> {
     const { key, port, voice } = this.#target;
-    this.#sockets = await openSockets(port, [key], socketCount);
+    this.sockets = await openSockets(port, [key], socketCount);
     const text = longText.repeat(Math.ceil(charactersPerContext / longText.length));
-    for (const socket of this.#sockets)
+    for (const socket of this.sockets)
       for (let context = 0; context < contextsPerSocket; context++) {
         const context_id = `${context}`;
         socket.start(voice, context_id);
@@ -85,7 +85,7 @@ export class TextAttack implements Attack {
     const errors = new Tally();
     const counts = new Tally();
     await Promise.all(
-      this.#sockets.map(async (socket, i) => {
+      this.sockets.map(async (socket, i) => {
         for (let context = 0; context < contextsPerSocket; context++)
           socket.send({ cancel_context: true, context_id: `${context}` });
         if (!(await socket.caughtUp(answerMsMax)))
@@ -108,6 +108,19 @@ export class TextAttack implements Attack {
     const spoken = `${counts.of('audio_chunk').toLocaleString('en')} frames of audio`;
     const refused = errors.sum === 0 ? '' : `; refused: ${errors.toString()}`;
     return { count: socketCount * contextsPerSocket, outcome: `${spoken}${refused}`, faults };
+  }
+}
+
+/** The same, and reads nothing until the end. */
+export class UnreadTextAttack extends TextAttack {
+  override async begin(): Promise<void> {
+    await super.begin();
+    for (const socket of this.sockets) socket.pause();
+  }
+
+  override end(): Promise<AttackReport> {
+    for (const socket of this.sockets) socket.resume();
+    return super.end();
   }
 }
 
