@@ -16,6 +16,7 @@ import { Console } from './console/console.js';
 import { liveView } from './console/live.js';
 import { ConsoleRefusal } from './console/refusal.js';
 import { openDialects } from './dialects/dialects.js';
+import { Costs } from './speech/costs.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, readCertificate, warnOfCertificate } from './front/certificate.js';
 import { chooseDevice, logDevice } from './threads/device.js';
@@ -153,6 +154,7 @@ export class App {
     // First: its threads load while the store opens, which waits for the disk.
     const dispatcher = new Dispatcher({
       lexicons,
+      costs: await Costs.read(join(config.dataDir, 'costs.json')),
       config: { ...config, gpu, synthesisThreads, executionProvider: device.provider },
       voices,
       packsLoadedMax,
@@ -345,6 +347,7 @@ export class App {
       voicePacks: generations.packs(),
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
       capacityRatio: this.#stages.dispatcher.capacityRatio,
+      freeCores: this.#stages.dispatcher.freeCores,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
       ledgerEntriesRefused: this.#stages.store.entriesRefused,
       logLinesLost: this.#stages.log.linesLost,

@@ -48,6 +48,7 @@ export interface Figures {
   readonly bufferedAudioMs: number;
   /** What is in use of the speech that the machine can make in time. */
   readonly capacityRatio: number;
+  readonly freeCores: number;
   readonly ledgerEntriesQueued: number;
   readonly ledgerEntriesRefused: number;
   readonly logLinesLost: number;
@@ -69,6 +70,7 @@ const nothing: Figures = {
   bufferedBytes: 0,
   bufferedAudioMs: 0,
   capacityRatio: 0,
+  freeCores: 0,
   ledgerEntriesQueued: 0,
   ledgerEntriesRefused: 0,
   logLinesLost: 0,
@@ -159,8 +161,12 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
     read: ({ bufferedAudioMs }) => bufferedAudioMs / 1000,
   },
   syrinx_capacity_ratio: {
-    help: 'Used part of the speech that the machine can make in time; from 1 on, new speech is refused.',
+    help: 'Work that listeners need in time, as a part of what the machine can do; above 1 new utterances are refused.',
     read: ({ capacityRatio }) => capacityRatio,
+  },
+  syrinx_free_cores: {
+    help: 'Cores that other programs leave to speech.',
+    read: ({ freeCores }) => freeCores,
   },
   syrinx_ledger_entries_queued: {
     help: 'Ledger entries that are not durable yet.',

@@ -1,5 +1,5 @@
 /**
- * This process and its machine as the operating system and the runtime see them: memory, open files, spare CPU time, delay
+ * This process and its machine as the operating system and the runtime see them: memory, open files, idle CPU time, delay
  * of the event loop.
  */
 import { readdir, readFile } from 'node:fs/promises';
@@ -47,15 +47,14 @@ export const openFilesMax = shared(KEPT_MS, async (): Promise<number | null> => 
 const TICK_MS = 10;
 
 /**
- * @returns milliseconds, over all cores, that were idle or used at a lower priority than normal (as our synthesis threads
- *   are); `null` where the system does not say
+ * @returns milliseconds, over all cores, in which nothing ran; `null` where the system does not say
  */
-export const spareCpuMs = async (): Promise<number | null> => {
+export const idleCpuMs = async (): Promise<number | null> => {
   const stat = await readFile('/proc/stat', 'utf8').catch(() => '');
-  const fields = /^cpu +\d+ (\d+) \d+ (\d+) (\d+)/.exec(stat);
+  const fields = /^cpu +\d+ \d+ \d+ (\d+) (\d+)/.exec(stat);
   if (fields === null) return null;
-  const [, nice, idle, waiting] = fields;
-  return TICK_MS * (Number(nice) + Number(idle) + Number(waiting));
+  const [, idle, waiting] = fields;
+  return TICK_MS * (Number(idle) + Number(waiting));
 };
 
 const SAMPLE_MS = 10;

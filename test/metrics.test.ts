@@ -23,6 +23,7 @@ const figures: Figures = {
   logLinesLost: 5,
   bufferedAudioMs: 1_500,
   capacityRatio: 0.25,
+  freeCores: 2,
   ledgerEntriesRefused: 23,
   ledgerEntriesQueued: 13,
   eventLoopDelay: (quantile) => quantile / 10,

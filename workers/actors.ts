@@ -6,12 +6,13 @@ import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { packFrames, unpackCommands } from '../src/threads/mail.js';
-import { ACTOR_READY } from '../src/threads/messages.js';
 import { encodingNames } from '../src/api/formats.js';
 import { EffortTable } from '../src/threads/effort.js';
+import { ClockTable } from '../src/threads/playback-clock.js';
 import type {
   ActorCommand,
   ActorError,
+  ActorReady,
   ActorThreadData,
   ActorThreadMessage,
   ChunkMail,
@@ -21,6 +22,7 @@ import { Vitals } from '../src/threads/vitals.js';
 import { TickBatch } from '../src/tick.js';
 import { ContextActor } from './actor/context.js';
 import { EarlyMail } from './actor/early-mail.js';
+import { measureEncodings } from './actor/encoding-cost.js';
 import { RunQueue } from './actor/run-queue.js';
 import { loadEncoders } from './audio/encoders.js';
 
@@ -33,6 +35,7 @@ const data = workerData as ActorThreadData;
 nameThread('actor');
 new Vitals(data.vitals).live(data.bounds);
 const efforts = new EffortTable(data.effort);
+const clocks = new ClockTable(data.clocks);
 
 const contexts = new Map<number, ContextActor>();
 const early = new EarlyMail(data.actor, (reason) => front.postMessage({ reason } satisfies ActorError));
@@ -68,8 +71,9 @@ const queue = new RunQueue<ContextActor>({
     const end = efforts.begin();
     const speechMs = guarded(context.id, () => context.work());
     end(encodingNames.indexOf(context.encoding), speechMs ?? 0);
-    return speechMs;
+    return speechMs !== null;
   },
+  dueMs: (context) => context.dueMs,
   onPause: () => outgoing.flush(),
   defer: setImmediate,
 });
@@ -81,7 +85,7 @@ const open = (command: Extract<ActorCommand, { type: 'open' }>): void => {
     outgoing.add(frame);
     if (frame.type === 'closed' || frame.type === 'failed') forget(contextId);
   };
-  const context = new ContextActor(command, emit, (woken) => queue.wake(woken));
+  const context = new ContextActor(command, clocks.clock(command.clock), emit, (woken) => queue.wake(woken));
   contexts.set(contextId, context);
   for (const chunk of chunks) context.chunk(chunk);
 };
@@ -110,9 +114,10 @@ const onChunk = (chunk: ChunkMail): void => {
 
 // Before the first message is taken: a context must never wait for an encoder.
 await loadEncoders(data.bounds);
+const encodingCosts = await measureEncodings();
 
 front.on('message', (message: ActorThreadMessage) => {
   if (message.type === 'synthesis') message.port.on('message', onChunk);
   else for (const command of unpackCommands(message.mail)) onCommand(command);
 });
-front.postMessage(ACTOR_READY);
+front.postMessage({ encodingCosts } satisfies ActorReady);

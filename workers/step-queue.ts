@@ -1,6 +1,6 @@
 /** Which job of a synthesis thread runs its next step. */
 import { type Clock, monotonicMs } from '../src/monotonic.js';
-import type { GroupClock } from '../src/threads/control.js';
+import type { PlaybackClock } from '../src/threads/playback-clock.js';
 import type { Engine } from './engines/engine.js';
 
 /** What decides with which others a step can run as one. */
@@ -11,29 +11,54 @@ export interface BatchStep {
   readonly window: number;
 }
 
-interface WaitingStep<Step> {
+/** When a caller's step is due, and what may precede it. */
+export interface StepDue {
+  /** When its sample plays, or is due. It moves. */
   readonly dueMs: () => number;
-  readonly groupClock: GroupClock | undefined;
+  /** What its group has had, as the clock of one listener. No step of the group is due before. */
+  readonly share?: { readonly group: number; readonly clock: PlaybackClock } | undefined;
+  /** Its listener waits for first audio, or nobody listens: a whole file. */
+  readonly urgency?: 'playing' | 'first' | 'file';
+}
+
+interface WaitingStep<Step> extends StepDue {
   /** Of a long step; else 0. */
   readonly longMs: number;
   readonly step: Step | undefined;
   readonly resolve: (others: Step[]) => void;
 }
 
+/** A listener with less audio in hand than this goes before first audio: otherwise a burst would make others run dry. */
+const PLAYING_MS = 60;
+/** First audio that has waited for so long goes before all that is due later. */
+const FIRST_WAIT_MS = 1_000;
+/** A listener with less than this in hand goes before whole files. */
+const BEFORE_FILES_MS = 400;
+/** Whole files that are late get this part of the thread's time at least. */
+const FILES_PART = 0.1;
+
 interface RankedStep<Step> {
   readonly waiting: WaitingStep<Step>;
+  /** With what it lets go first. */
   readonly dueMs: number;
+  /** With what its group has had. */
+  readonly sharedMs: number;
   readonly ownMs: number;
 }
 
-const rankOf = <Step>(waiting: WaitingStep<Step>): RankedStep<Step> => {
+const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number): RankedStep<Step> => {
+  const { share, urgency } = waiting;
   const ownMs = waiting.dueMs();
-  const { groupClock } = waiting;
-  return { waiting, ownMs, dueMs: groupClock === undefined ? ownMs : Math.max(ownMs, groupClock.dueMs) };
+  const sharedMs = share === undefined ? ownMs : Math.max(ownMs, share.clock.at());
+  // However early it is due: what listeners with much in hand would get, they do not need now.
+  if (urgency === 'file')
+    return { waiting, ownMs, sharedMs, dueMs: nowMs + Math.max(BEFORE_FILES_MS, waiting.longMs) };
+  const yieldsMs = urgency === 'first' ? Math.min(nowMs + PLAYING_MS, ownMs + FIRST_WAIT_MS) : sharedMs;
+  return { waiting, ownMs, sharedMs, dueMs: Math.max(sharedMs, yieldsMs) };
 };
 
 const earlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step>): number =>
-  a.dueMs === b.dueMs ? a.ownMs - b.ownMs : a.dueMs - b.dueMs;
+  a.dueMs - b.dueMs || a.sharedMs - b.sharedMs || a.ownMs - b.ownMs;
 
 const isEarlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step> | undefined): boolean =>
   b === undefined || earlier(a, b) < 0;
@@ -41,7 +66,10 @@ const isEarlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step> | undefined): 
 /**
  * Decides which job runs the next step. Steps run one at a time. When one ends, the job with the earliest playback
  * deadline runs the next, which may be the same one: so a new utterance waits for a step, never for a segment. A job that
- * counts for a group is not due before the group's clock. Within the group the job's own deadline decides.
+ * counts for a group is not due before the group has had its share. Within the group the job's own deadline decides.
+ *
+ * First audio lets listeners go first who would run dry, and whole files let all go first who have little in hand. Files that
+ * are late get a part of the time in any case.
  *
  * A long step cannot be interrupted. It lets short ones go first that are due before its end, but waits for them no longer
  * than it takes itself.
@@ -54,6 +82,10 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   readonly #size: number;
   readonly #waiting = new Set<WaitingStep<Step>>();
   #taken = 0;
+  /** When the step of a whole file began that runs now. */
+  #fileSinceMs: number | null = null;
+  /** From then on a file that is late goes first. */
+  #fileFromMs = Number.NEGATIVE_INFINITY;
 
   /** @param clock of the deadlines @param size the most callers that run at a time */
   constructor(clock: Clock = monotonicMs, size = 1) {
@@ -67,9 +99,9 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
    * @param step absent: it runs alone
    * @returns the steps of others that the caller runs with its own. Their `enter` never resolves
    */
-  enter(dueMs: () => number, groupClock?: GroupClock, longMs = 0, step?: Step): Promise<Step[]> {
+  enter(due: StepDue, longMs = 0, step?: Step): Promise<Step[]> {
     return new Promise((resolve) => {
-      this.#waiting.add({ dueMs, groupClock, longMs, step, resolve });
+      this.#waiting.add({ ...due, longMs, step, resolve });
       if (this.#taken < this.#size) this.#next();
     });
   }
@@ -77,6 +109,11 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   leave(): void {
     // After the messages that arrived during the step: they may bring a job that is more urgent than all that wait. The
     // caller may enter again meanwhile.
+    if (this.#fileSinceMs !== null) {
+      const nowMs = this.#clock();
+      this.#fileFromMs = nowMs + (nowMs - this.#fileSinceMs) * (1 / FILES_PART - 1);
+      this.#fileSinceMs = null;
+    }
     setImmediate(() => {
       this.#taken--;
       this.#next();
@@ -84,40 +121,50 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   }
 
   readonly #next = (): void => {
+    const nowMs = this.#clock();
     let long: RankedStep<Step> | undefined;
     let short: RankedStep<Step> | undefined;
+    let file: RankedStep<Step> | undefined;
     for (const waiting of this.#waiting) {
-      const ranked = rankOf(waiting);
-      if (waiting.longMs > 0) long = isEarlier(ranked, long) ? ranked : long;
+      const ranked = rankOf(waiting, nowMs);
+      if (waiting.urgency === 'file') file = isEarlier(ranked, file) ? ranked : file;
+      else if (waiting.longMs > 0) long = isEarlier(ranked, long) ? ranked : long;
       else short = isEarlier(ranked, short) ? ranked : short;
     }
-    const next = short === undefined ? long : this.#firstOf(short, long);
+    const played = short === undefined ? long : this.#firstOf(short, long, nowMs);
+    const isFilesTurn = file !== undefined && file.ownMs <= nowMs && nowMs >= this.#fileFromMs;
+    const next = file !== undefined && (isFilesTurn || isEarlier(file, played)) ? file : played;
     if (next === undefined) return;
+    // Of a queue for several at a time nobody knows which of them leaves.
+    if (next === file && this.#size === 1) this.#fileSinceMs = nowMs;
     this.#taken++;
     this.#waiting.delete(next.waiting);
     next.waiting.resolve(this.#othersFor(next));
   };
 
-  #firstOf(short: RankedStep<Step>, long: RankedStep<Step> | undefined): RankedStep<Step> {
+  #firstOf(short: RankedStep<Step>, long: RankedStep<Step> | undefined, nowMs: number): RankedStep<Step> {
     if (long === undefined || !isEarlier(long, short)) return short;
     const { longMs } = long.waiting;
-    const nowMs = this.#clock();
     return short.dueMs < nowMs + longMs && nowMs < long.dueMs + longMs ? short : long;
   }
 
   /** Takes the steps that run with this one. */
-  #othersFor({ waiting: { step: first, groupClock } }: RankedStep<Step>): Step[] {
+  #othersFor({ waiting: { step: first, share } }: RankedStep<Step>): Step[] {
     const count = (first?.engine?.batchMax ?? 1) - 1;
     if (first === undefined || count < 1) return [];
     const isFit = ({ step, longMs }: WaitingStep<Step>) =>
       step !== undefined && longMs === 0 && step.engine === first.engine && step.window === first.window;
-    const ranked = [...this.#waiting].filter(isFit).map(rankOf).toSorted(earlier);
+    const nowMs = this.#clock();
+    const ranked = [...this.#waiting]
+      .filter(isFit)
+      .map((waiting) => rankOf(waiting, nowMs))
+      .toSorted(earlier);
     // A group counts as one listener, which has one step in a batch. Its others get the places that are left.
-    const groups = new Set(groupClock === undefined ? [] : [groupClock.id]);
+    const groups = new Set(share === undefined ? [] : [share.group]);
     const others: RankedStep<Step>[] = [];
     const rest: RankedStep<Step>[] = [];
     for (const one of ranked) {
-      const group = one.waiting.groupClock?.id;
+      const group = one.waiting.share?.group;
       if (group !== undefined && groups.has(group)) rest.push(one);
       else others.push(one);
       if (group !== undefined) groups.add(group);

@@ -6,8 +6,9 @@ import { MessageChannel, parentPort, type MessagePort } from 'node:worker_thread
 import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
-import { GroupClock, JobControl } from '../src/threads/control.js';
+import { JobControl } from '../src/threads/control.js';
 import { BatchCosts, EffortTable } from '../src/threads/effort.js';
+import { ClockTable, type PlaybackClock } from '../src/threads/playback-clock.js';
 import type {
   ChunkMail,
   SynthesisControl,
@@ -21,7 +22,7 @@ import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
 import type { LongStep } from '../src/threads/voices.js';
 import type { EngineChunk, LoadedVoices, PackHold, SegmentSynthesis, StepResult } from './engines/engine.js';
 import { errorOf } from './engines/steps.js';
-import { type BatchStep, StepQueue } from './step-queue.js';
+import { type BatchStep, type StepDue, StepQueue } from './step-queue.js';
 
 /** Milliseconds between attempts to load the voices. The thread stays meanwhile: piscina would not replace it. */
 const LOAD_RETRY_MS = 1_000;
@@ -96,13 +97,14 @@ export class ActorPorts {
  *   engines run goes through the guard
  */
 export const serveSynthesis = async (
-  data: Pick<SynthesisThreadData, 'control' | 'vitals' | 'effort' | 'bounds'>,
+  data: Pick<SynthesisThreadData, 'control' | 'vitals' | 'effort' | 'clocks' | 'bounds'>,
   load: (native: NativeGuard) => Promise<LoadedVoices>,
 ): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
   nameThread('synthesis');
   const control = new JobControl(data.control);
   const vitals = new Vitals(data.vitals);
   const efforts = new EffortTable(data.effort);
+  const clocks = new ClockTable(data.clocks);
   vitals.live(data.bounds);
   const actorPorts = new ActorPorts();
   const steps = new StepQueue<JobStep>();
@@ -142,12 +144,21 @@ export const serveSynthesis = async (
     }
   };
 
+  /** @param madeMs what was made of the job */
+  const dueOf = ({ slot, clock, share, urgency }: SynthesisJob, madeMs = () => 0): StepDue => {
+    const playback = clocks.clock(clock);
+    return {
+      dueMs: () => playback.at(control.startMs(slot) + madeMs()),
+      share: share === undefined ? undefined : { group: share, clock: clocks.clock(share) },
+      urgency,
+    };
+  };
+
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
     const { contextId, segment, slot, actor } = job;
     const { voiceId } = job.settings;
     const row = rows.get(voiceId) ?? 0;
     const longMs = longSteps.get(voiceId)?.ms ?? 0;
-    const groupClock = job.groupClock === undefined ? undefined : new GroupClock(job.groupClock);
     if (!control.has(slot)) throw new RangeError(`no job slot ${slot}`);
     while (actorPorts.isExpected(actor)) {
       if (control.isCancelled(slot)) return { type: 'cancelled', effort: null };
@@ -157,22 +168,27 @@ export const serveSynthesis = async (
     const open = () => (synthesis ??= voices.open(job));
     let samples = 0;
     let madeMs = 0;
-    const dueMs = () => control.dueMs(slot, madeMs);
+    const due = dueOf(job, () => madeMs);
+    const { share } = due;
     // If the actor thread ended, the job goes on without a port: the front thread is about to cancel it.
     const post = ({ pcm, words }: Pick<EngineChunk, 'pcm' | 'words'>, sampleRateHz: number) => {
+      // Until the listener has first audio it cannot run dry, however late that is.
+      if (samples === 0 && job.urgency === 'first')
+        clocks.clock(job.clock).reach(control.startMs(slot), monotonicMs());
       const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample: samples, pcm, words };
       // Before the transfer, which empties the chunk.
       samples += pcm.length;
-      groupClock?.made((pcm.length * 1000) / sampleRateHz, dueMs(), monotonicMs());
+      if (share !== undefined) countShare(share.clock, (pcm.length * 1000) / sampleRateHz, monotonicMs());
       actorPorts.get(actor)?.postMessage(mail, [pcm.buffer as ArrayBuffer]);
       madeMs = (samples * 1000) / sampleRateHz;
     };
-    const done = (effort: SynthesisEffort): SynthesisResult => {
+    const done = (made: SynthesisEffort): SynthesisResult => {
       const mail: ChunkMail = { type: 'segment-done', contextId, segment, samples };
       actorPorts.get(actor)?.postMessage(mail);
-      return { type: 'done', samples, effort };
+      return { type: 'done', samples, effort: made };
     };
     if (job.pauseMs !== undefined) {
+      if (control.isCancelled(slot)) return { type: 'cancelled', effort: null };
       const { sampleRateHz } = voices.voices[row]!;
       post({ pcm: new Int16Array(Math.round((job.pauseMs * sampleRateHz) / 1000)), words: [] }, sampleRateHz);
       return done({ startedMs: monotonicMs(), computeMs: 0 });
@@ -184,7 +200,8 @@ export const serveSynthesis = async (
           ...{ engine: voices.engineOf?.(voiceId), window: synthesis?.window ?? 0 },
           ...{ slot, row, isFirst: effort === null, longMs, open, settle, fail },
         };
-        void steps.enter(dueMs, groupClock, longMs, step).then(async (others) => {
+        const stepDue: StepDue = madeMs > 0 && job.urgency === 'first' ? { ...due, urgency: 'playing' } : due;
+        void steps.enter(stepDue, longMs, step).then(async (others) => {
           await runSteps([step, ...others]);
           steps.leave();
         });
@@ -201,15 +218,15 @@ export const serveSynthesis = async (
   };
 
   /** Keeps the pack of the job's voice loaded, and loads it first if it is not. Each graph is loaded in its own step. */
-  const hold = async ({ slot, settings, groupClock }: SynthesisJob): Promise<PackHold | null> => {
-    const clock = groupClock === undefined ? undefined : new GroupClock(groupClock);
-    const dueMs = () => control.dueMs(slot, 0);
+  const hold = async (job: SynthesisJob): Promise<PackHold | null> => {
+    const { slot, settings } = job;
+    const due = dueOf(job);
     const held = await voices.hold!({
       voiceId: settings.voiceId,
-      dueMs,
+      dueMs: due.dueMs,
       isCancelled: () => control.isCancelled(slot),
       asStep: async (expectedMs, run) => {
-        await steps.enter(dueMs, clock, expectedMs);
+        await steps.enter(due, expectedMs);
         try {
           vitals.setStepping(true, expectedMs);
           control.setStepping(slot, true);
@@ -232,7 +249,7 @@ export const serveSynthesis = async (
     const room = rooms.get(job.settings.voiceId);
     let held: PackHold | null = null;
     try {
-      await room?.enter(() => control.dueMs(job.slot, 0));
+      await room?.enter(dueOf(job));
       if (voices.hold !== undefined) {
         held = await hold(job);
         if (held === null) return { type: 'cancelled', effort: null };
@@ -245,6 +262,21 @@ export const serveSynthesis = async (
       room?.leave();
     }
   };
+};
+
+/** Milliseconds of audio that a group's listeners have in hand, as far as others can tell, while it has had its share. */
+const SHARE_LEAD_MS = 500;
+
+/**
+ * Audio was made for a group, whose share is the clock of one listener who gets all of it, and who waits when it has none. So
+ * under contention all contexts of a group together get what one context gets. The clock is never more than `SHARE_LEAD_MS`
+ * ahead of the present: what the group got from an idle machine does not count against it later, and once the other listeners
+ * have that much in hand, the group gets what they do not need. If two threads count at the same moment, one chunk can be lost.
+ */
+export const countShare = (share: PlaybackClock, durationMs: number, nowMs: number): void => {
+  share.reach(0, nowMs);
+  share.advance(durationMs);
+  share.limit(0, nowMs + SHARE_LEAD_MS);
 };
 
 /** Queues for engines that bound their open segments. The most urgent segment begins first. */
@@ -280,7 +312,7 @@ const loadPatiently = async (
 };
 
 const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: number): void => {
-  const { executionProvider, placements = new Map() } = voices;
+  const { executionProvider, placements = new Map(), costs = new Map() } = voices;
   const longSteps = longStepsOf(voices);
   const { port1, port2 } = new MessageChannel();
   port1.on('message', ({ actor, port }: SynthesisControl) => actorPorts.add(actor, port));
@@ -289,7 +321,7 @@ const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: numbe
   report(
     {
       ...{ type: 'ready', control: port2, loadMs, loadedPacks },
-      ...{ executionProvider, placements, longSteps },
+      ...{ executionProvider, placements, longSteps, costs },
     },
     [port2],
   );

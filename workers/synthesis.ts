@@ -8,5 +8,5 @@ const data = workerData as SynthesisThreadData;
 
 /** The job handler: piscina calls a module's default export. */
 export default await serveSynthesis(data, (native) =>
-  loadPacks(data.packs, meansOf(data, native), undefined, data.packsLoadedMax),
+  loadPacks(data.packs, { ...meansOf(data, native), measuresCosts: true }, undefined, data.packsLoadedMax),
 );

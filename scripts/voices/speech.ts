@@ -50,7 +50,7 @@ export const speakToFile = async (
   try {
     await sink.write(Buffer.from(encoder.chunkHeader(0, true)));
     for (const [place, segment] of segments.entries()) {
-      const request = requestOf({ ...segment, index: place }, settings, limits, voice.language);
+      const request = requestOf(segment, settings, limits, voice.language);
       const synthesis = engine.open({ ...request, seed: SEED + place, utteranceSeed: SEED });
       for (let isLast = false; !isLast;) {
         const chunk = await stepOne(synthesis);

@@ -212,6 +212,12 @@ export const defaultCodecFormat = (encoding: Codec): CodecFormat => ({
   bitrateKbps: encodings[encoding].defaultBitrateKbps,
 });
 
+/** The same of any encoding, those of dialects included. */
+export const defaultFormat = (encoding: Encoding): AudioFormat =>
+  isCodec(encoding)
+    ? defaultCodecFormat(encoding)
+    : { encoding, sampleRateHz: encodings[encoding].defaultSampleRateHz };
+
 /** The format in the fields of the wire, as `context_started` echoes it. */
 export const formatEcho = (format: AudioFormat): FormatFields => ({
   encoding: format.encoding,

@@ -1,50 +1,40 @@
 /**
- * Whether the machine can speak one more utterance in time.
+ * Whether the machine can speak one more utterance: the one rule of admission.
  *
- * An utterance has to be made within the time until its listener would have played it all. So it needs, on average, this
- * part of a second of speech in each second:
+ *   An utterance is refused only if the machine cannot make, second by second, the speech that its admitted listeners play,
+ *   with this one in addition.
  *
- *   need = remaining speech / (remaining speech + time until the listener has nothing left to play)
+ * A listener with so much in hand needs nothing until that is played, then a second of speech each second until its
+ * utterance ends. Added up over all listeners, weighted by what their voices and encodings cost, this is the work that must
+ * be done within the first second from now, within the first two, and so on. If each sum fits what the machine can do in that
+ * time, the earliest deadline first serves everyone. First audio may take 150 ms. In the first second in
+ * which that does not suffice it may take a whole second: so a burst is no overload.
  *
- * Soon after its start it needs more, because an engine makes speech in chunks that grow to a second: the next listener gets
- * a whole chunk, even if it needs only a part of it now.
- *
- * The work of all utterances, each weighted by its need, must fit three supplies: the synthesis threads, the actor threads,
- * and the CPU that other programs leave. If it does, earliest deadline first serves them all in time. Two more signals
- * catch what the estimates miss: the wait for first audio, and listeners who have little left to play.
+ * The machine has four supplies: synthesis threads, those of them that run long steps, actor threads, and the cores that
+ * other programs leave to all of them. The rule holds for each. An idle thread is never left idle: one utterance for each is
+ * admitted, however slow its voice.
  *
  * The contexts of a WebSocket are one group, and have one slot. For others the group counts as one listener; its further
- * contexts get what is left.
+ * contexts get what is left. Whole files have no listener. They get what listeners leave, and are never refused here.
  *
- * Costs are measured as the threads work. Pure policy: time, efforts and demands are handed in.
+ * Pure policy: time, costs and demands are handed in.
  */
 import type { Encoding } from '../api/formats.js';
-import type { Effort } from '../threads/effort.js';
 import type { LongStep } from '../threads/voices.js';
+import type { Costs } from './costs.js';
 
-/** What a context still needs. */
+/** What a listener still needs. */
 export interface Demand {
   /** Contexts with the same group share a slot. */
-  readonly group: object;
+  readonly group: object | string;
   readonly voiceId: string;
   readonly encoding: Encoding;
   /** Speech to be made. */
   readonly remainingMs: number;
-  /** Until its listener has nothing left to play; until a whole file is due. */
+  /** Until its listener has nothing left to play. Negative: since when it waits. */
   readonly slackMs: number;
-  /** `first`: its listener waits for first audio. `later`: its listener plays. `none`: nobody waits, for a whole
-   * file that is being made, or for text that has not come.
-   */
-  readonly awaited: 'first' | 'later' | 'none';
-}
-
-/** What was measured since the last sample. */
-export interface WorkSample {
-  readonly elapsedMs: number;
-  readonly voices: ReadonlyMap<string, Effort>;
-  readonly encodings: ReadonlyMap<Encoding, Effort>;
-  /** CPU time, over all cores, that no other program used: idle, or at a lower priority. `null` if the system does not say. */
-  readonly spareCpuMs: number | null;
+  /** Its listener waits for first audio. */
+  readonly isAwaiting: boolean;
 }
 
 export interface Supply {
@@ -52,255 +42,146 @@ export interface Supply {
   /** Those of them that run long steps. */
   readonly longThreads: number;
   readonly actorThreads: number;
+  /** What other programs leave. */
   readonly cores: number;
 }
 
-/** The part of the supply that is promised. The rest covers errors of the estimates. */
+/** Where the rule is tightest. */
+export interface Fullness {
+  /** Work that is asked for, as a part of what is promised; above 1 the rule refuses. */
+  readonly ratio: number;
+  readonly supply: 'synthesis threads' | 'threads for long steps' | 'actor threads' | 'cores';
+  /** Within so many seconds from now. */
+  readonly seconds: number;
+  /** CPU time that is asked for within that time, and what is promised, in milliseconds. */
+  readonly askedMs: number;
+  readonly promisedMs: number;
+  /** Contexts with speech to be made for a listener. */
+  readonly listeners: number;
+  /** How long first audio may take now, in milliseconds. */
+  readonly firstAudioMsMax: number;
+}
+
+/** The part of the supply that is promised. The rest covers errors of the estimates, and whole files. */
 const PROMISED = 0.9;
-/** A listener should have first audio within this time. Below what a user notices, with room for an encoder. */
-const FIRST_AUDIO_MS = 150;
-/** A listener with less audio than this is tight. Audio for longer outlasts a few seconds on a machine that is a fifth slower. */
-const TIGHT_MS = 600;
-/** Tight listeners, as a part of all, that are normal: each has little audio just after its first chunks. */
-const TIGHT_PART = 0.1;
-/** In addition, as many are normal as the threads can give half a chunk each within this time. */
-const TIGHT_WORK_MS = 40;
-/** The longest chunk of an engine, in speech. */
-const CHUNK_MS = 1_000;
-
-/** Other programs always leave this much; a lower measurement is wrong. */
-const SPARE_CORES_MIN = 0.01;
-
-/** The cost of a voice or encoding that was not measured yet. */
-const UNKNOWN_COST = { synthesis: 0.02, encoding: 0.005, beginMs: 8 } as const;
+/** How long a listener may wait for first audio before anybody is refused for it. */
+const FIRST_AUDIO_MS_MAX = 150;
+/** The same in a burst. */
+const BURST_FIRST_AUDIO_MS_MAX = 1_000;
+/** A burst is over after so long, and another one begins when nobody has had to wait for longer than `CALM_MS`. */
+const BURST_MS = 1_000;
+const CALM_MS = 5_000;
+/** What a listener is to have in hand: an engine makes whole chunks of up to a second, and threads are not equally busy. */
+const IN_HAND_MS = 1_600;
+/** Not more than this work makes, in milliseconds of CPU time: slow voices have short chunks. */
+const IN_HAND_CPU_MS = 25;
+/** The rule looks so many seconds ahead: no context is given more audio than it plays in that time. */
+const SECONDS = 24;
 
 /** The counted demands are used for this long; utterances admitted meanwhile are added to them. */
 const COUNT_KEPT_MS = 10;
 
-/** A quotient of two sums in which older samples weigh less. */
-class Rate {
-  readonly #halfLifeMs: number;
-  #amount = 0;
-  #per = 0;
-
-  constructor(halfLifeMs: number) {
-    this.#halfLifeMs = halfLifeMs;
-  }
-
-  /** A sample without a divisor says nothing, and is not counted. */
-  add(amount: number, per: number, elapsedMs: number): void {
-    if (per <= 0) return;
-    const kept = 0.5 ** (elapsedMs / this.#halfLifeMs);
-    this.#amount = this.#amount * kept + amount;
-    this.#per = this.#per * kept + per;
-  }
-
-  /** `undefined` before the first sample. */
-  get value(): number | undefined {
-    return this.#per > 0 ? this.#amount / this.#per : undefined;
-  }
-}
-
-/** Costs change with the texts: they are averaged over more time than the pressure of other programs. */
-const COST_HALF_LIFE_MS = 3_000;
-const PRESSURE_HALF_LIFE_MS = 700;
-/** A cost that was not measured for so long is unknown again: one bad sample must not refuse a voice for ever. */
-const COST_KEPT_MS = 10_000;
-
-/** What one voice or encoding costs. */
-class Cost {
-  readonly #cpu = new Rate(COST_HALF_LIFE_MS);
-  readonly #begin = new Rate(COST_HALF_LIFE_MS);
-  #unseenMs = 0;
-
-  add({ cpuMs, aroundCpuMs, speechMs, begun, beginMs }: Effort, elapsedMs: number): void {
-    this.#unseenMs = speechMs > 0 ? 0 : this.#unseenMs + elapsedMs;
-    this.#cpu.add(cpuMs + aroundCpuMs, speechMs, elapsedMs);
-    this.#begin.add(beginMs, begun, elapsedMs);
-  }
-
-  /** CPU time of a millisecond of speech, in milliseconds. `undefined` if it is unknown. */
-  get cpu(): number | undefined {
-    return this.#unseenMs < COST_KEPT_MS ? this.#cpu.value : undefined;
-  }
-
-  /** Time of a first step, in milliseconds. `undefined` if it is unknown. */
-  get beginMs(): number | undefined {
-    return this.#unseenMs < COST_KEPT_MS ? this.#begin.value : undefined;
-  }
-}
-
-interface Work {
-  readonly synthesisCores: number;
-  /** The part of these that only threads for long steps can do. */
-  readonly longCores: number;
-  readonly encodingCores: number;
-  /** Time of the first steps that listeners wait for. */
-  readonly beginMs: number;
-}
-
-const noWork: Work = { synthesisCores: 0, longCores: 0, encodingCores: 0, beginMs: 0 };
-
-const combine =
-  (one: (a: number, b: number) => number) =>
-  (a: Work, b: Work): Work => ({
-    synthesisCores: one(a.synthesisCores, b.synthesisCores),
-    longCores: one(a.longCores, b.longCores),
-    encodingCores: one(a.encodingCores, b.encodingCores),
-    beginMs: one(a.beginMs, b.beginMs),
-  });
-
-const sum = combine((a, b) => a + b);
-const minus = combine((a, b) => a - b);
-const larger = combine(Math.max);
-
-/** A listener who plays. */
-interface Playing {
-  readonly slackMs: number;
-  /** CPU time of half a chunk for it. */
-  readonly chunkMs: number;
-}
+/** Work by kind, within each second: at `kind + seconds - 1`, in milliseconds of CPU time. */
+type Work = Float64Array;
+const SYNTHESIS = 0;
+const LONG = SECONDS;
+const ENCODING = 2 * SECONDS;
+const noWork = (): Work => new Float64Array(3 * SECONDS);
 
 /** What one group asks for. */
-interface GroupLoad {
+interface GroupWork {
   /** Of all its contexts. */
   readonly whole: Work;
-  /** What it counts for others: as much as the context of it that needs most. */
+  /** What it counts for others: at each second, as much as the context of it that needs most. */
   readonly most: Work;
-  /** The only context of the group plays. `null` if it does not play, or has others beside it. */
-  readonly playing: Playing | null;
 }
-
-const laneOf = ({ longCores }: Work): 'long' | 'short' => (longCores > 0 ? 'long' : 'short');
 
 /** Sums over the demands. */
 class Load {
   /** Contexts with speech to be made, by whether their voice has long steps. */
   readonly busy = { short: 0, long: 0 };
-  /** Groups of one context that play, and those of them that may run dry. Several contexts may ask for more than a slot. */
-  playing = 0;
-  tight = 0;
-  /** CPU time of half a chunk for each of those. */
-  tightMs = 0;
   /** Each group counts as one listener. */
-  fair = noWork;
-  readonly #groups = new Map<object, GroupLoad>();
+  readonly fair = noWork();
+  readonly #groups = new Map<object | string, GroupWork>();
 
   /** All listeners, with this work in addition. A group competes with its own further contexts, not with those of others. */
-  with(group: object, work: Work): Work {
+  with(group: object | string, work: Work): Work {
     const known = this.#groups.get(group);
-    const others = known === undefined ? this.fair : sum(minus(this.fair, known.most), known.whole);
-    return sum(others, work);
+    return this.fair.map(
+      (value, i) => value + work[i]! + (known === undefined ? 0 : known.whole[i]! - known.most[i]!),
+    );
   }
 
-  add(group: object, work: Work, playing: Playing | null): void {
-    this.busy[laneOf(work)]++;
+  /** @param work is kept */
+  add(group: object | string, work: Work, isLong: boolean): void {
+    this.busy[isLong ? 'long' : 'short']++;
     const known = this.#groups.get(group);
     if (known === undefined) {
-      this.#groups.set(group, { whole: work, most: work, playing });
-      this.fair = sum(this.fair, work);
-      this.#countPlaying(playing, 1);
+      this.#groups.set(group, { whole: work, most: work });
+      for (let i = 0; i < work.length; i++) this.fair[i] = this.fair[i]! + work[i]!;
       return;
     }
-    const most = larger(known.most, work);
-    this.fair = sum(this.fair, minus(most, known.most));
-    this.#countPlaying(known.playing, -1);
-    this.#groups.set(group, { whole: sum(known.whole, work), most, playing: null });
-  }
-
-  #countPlaying(playing: Playing | null, by: 1 | -1): void {
-    if (playing === null) return;
-    this.playing += by;
-    if (playing.slackMs >= TIGHT_MS) return;
-    this.tight += by;
-    this.tightMs += by * playing.chunkMs;
+    const whole = known.whole.map((value, i) => value + work[i]!);
+    const most = known.most.map((value, i) => Math.max(value, work[i]!));
+    for (let i = 0; i < most.length; i++) this.fair[i] = this.fair[i]! + most[i]! - known.most[i]!;
+    this.#groups.set(group, { whole, most });
   }
 }
 
-const costOf = <Key>(costs: Map<Key, Cost>, key: Key): Cost => {
-  let cost = costs.get(key);
-  if (cost === undefined) costs.set(key, (cost = new Cost()));
-  return cost;
-};
+const waitMsMax = { always: FIRST_AUDIO_MS_MAX, burst: BURST_FIRST_AUDIO_MS_MAX } as const;
+type Wait = keyof typeof waitMsMax;
+
+export interface CapacityOptions {
+  /** Of all contexts that have speech to be made for a listener. */
+  readonly demands: () => Iterable<Demand>;
+  readonly supply: () => Supply;
+  readonly costs: Pick<Costs, 'voice' | 'encoding'>;
+  /** The longest step of a voice whose steps are long. */
+  readonly longStepOf?: (voiceId: string) => LongStep | undefined;
+}
 
 export class Capacity {
-  readonly #demands: () => Iterable<Demand>;
-  readonly #supply: () => Supply;
-  readonly #longStepOf: (voiceId: string) => LongStep | undefined;
-  readonly #voices = new Map<string, Cost>();
-  readonly #encodings = new Map<Encoding, Cost>();
-  /** Time that passes for each millisecond of CPU: above 1 when a thread waits for a core. */
-  readonly #synthesisDelay = new Rate(PRESSURE_HALF_LIFE_MS);
-  readonly #actorDelay = new Rate(PRESSURE_HALF_LIFE_MS);
-  /** Cores that other programs and the front thread leave. */
-  readonly #spareCores = new Rate(PRESSURE_HALF_LIFE_MS);
-  #counted = new Load();
+  readonly #options: CapacityOptions;
+  /** What is asked for, by how long first audio may take. */
+  #loads = { always: new Load(), burst: new Load() };
   #countedMs = Number.NEGATIVE_INFINITY;
   /** Less is asked for than was counted. */
   #isStale = false;
+  /** When the last burst began, and when somebody was last admitted or refused for whom the usual time does not suffice. */
+  #burstMs = Number.NEGATIVE_INFINITY;
+  #crowdedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: CapacityOptions) {
+    this.#options = options;
+  }
+
+  /** How full the machine is: by the rule, without a further utterance. */
+  fullness(nowMs: number): Fullness {
+    const wait = this.#isBurst(nowMs) ? 'burst' : 'always';
+    this.#count(nowMs);
+    return this.#fullnessOf(this.#loads[wait].fair, wait);
+  }
 
   /**
-   * @param demands of all contexts that have speech to be made
-   * @param longStepOf the longest step of a voice whose steps are long
+   * @returns `null` if the utterance is admitted: it counts from now on. Otherwise how full the machine would be with it
    */
-  constructor(
-    demands: () => Iterable<Demand>,
-    supply: () => Supply,
-    longStepOf: (voiceId: string) => LongStep | undefined = () => undefined,
-  ) {
-    this.#demands = demands;
-    this.#supply = supply;
-    this.#longStepOf = longStepOf;
-  }
-
-  measure({ elapsedMs, voices, encodings, spareCpuMs }: WorkSample): void {
-    let [synthesisMs, synthesisCpuMs, encodingMs, encodingCpuMs, actorCpuMs] = [0, 0, 0, 0, 0];
-    for (const [voiceId, effort] of voices) {
-      costOf(this.#voices, voiceId).add(effort, elapsedMs);
-      synthesisMs += effort.wallMs;
-      synthesisCpuMs += effort.cpuMs;
+  refusal(utterance: Demand, nowMs: number): Fullness | null {
+    this.#count(nowMs);
+    let tooMuch = this.#tooMuch('always', utterance);
+    if (tooMuch !== null && this.#isStale) {
+      this.#countedMs = Number.NEGATIVE_INFINITY;
+      this.#count(nowMs);
+      tooMuch = this.#tooMuch('always', utterance);
     }
-    for (const [encoding, effort] of encodings) {
-      costOf(this.#encodings, encoding).add(effort, elapsedMs);
-      encodingMs += effort.wallMs;
-      encodingCpuMs += effort.cpuMs;
-      actorCpuMs += effort.cpuMs + effort.aroundCpuMs;
+    if (tooMuch !== null) {
+      if (nowMs - this.#crowdedMs > CALM_MS) this.#burstMs = nowMs;
+      this.#crowdedMs = nowMs;
+      if (!this.#isBurst(nowMs)) return tooMuch;
+      const tooMuchInBurst = this.#tooMuch('burst', utterance);
+      if (tooMuchInBurst !== null) return tooMuchInBurst;
     }
-    this.#synthesisDelay.add(synthesisMs, synthesisCpuMs, elapsedMs);
-    this.#actorDelay.add(encodingMs, encodingCpuMs, elapsedMs);
-    // Synthesis threads have a low priority: what they use counts as spare already.
-    if (spareCpuMs !== null) this.#spareCores.add(spareCpuMs + actorCpuMs, elapsedMs, elapsedMs);
-  }
-
-  /** What is in use of what can be promised: at 1 no further utterance is admitted. */
-  ratio(nowMs: number): number {
-    const load = this.#count(nowMs);
-    return Math.max(this.#ratioOf(load, load.fair), this.#longRatioOf(load.fair));
-  }
-
-  /** @returns false if an utterance like this would come late, or make others late. One that is admitted counts from now on */
-  admits(utterance: Demand, nowMs: number): boolean {
-    const work = this.#workOf(utterance);
-    if (this.#fits(this.#count(nowMs), utterance.group, work)) return true;
-    if (!this.#isStale) return false;
-    this.#countedMs = Number.NEGATIVE_INFINITY;
-    return this.#fits(this.#count(nowMs), utterance.group, work);
-  }
-
-  #fits(load: Load, group: object, work: Work): boolean {
-    const lane = laneOf(work);
-    const { synthesisThreads, longThreads } = this.#supply();
-    const threads = {
-      short: synthesisThreads - Math.min(load.busy.long, longThreads),
-      long: longThreads,
-    };
-    const isAlwaysAdmitted = load.busy[lane] < threads[lane];
-    if (!isAlwaysAdmitted) {
-      const all = load.with(group, work);
-      if (this.#ratioOf(load, all) > 1 || (lane === 'long' && this.#longRatioOf(all) > 1)) return false;
-    }
-    load.add(group, work, null);
-    return true;
+    this.#add(utterance);
+    return null;
   }
 
   /** A context is over: what it asked for is free at once. */
@@ -308,63 +189,140 @@ export class Capacity {
     this.#isStale = true;
   }
 
-  #count(nowMs: number): Load {
-    if (nowMs - this.#countedMs >= COUNT_KEPT_MS) {
-      this.#countedMs = nowMs;
-      this.#isStale = false;
-      this.#counted = new Load();
-      for (const demand of this.#demands())
-        this.#counted.add(demand.group, this.#workOf(demand), this.#playingOf(demand));
+  /** The machine has lately had more to do than it makes with first audio in the usual time. */
+  isFull(nowMs: number): boolean {
+    return nowMs - this.#crowdedMs < CALM_MS;
+  }
+
+  #isBurst(nowMs: number): boolean {
+    return nowMs - this.#burstMs < BURST_MS;
+  }
+
+  /** @returns where the rule refuses the utterance */
+  #tooMuch(wait: Wait, utterance: Demand): Fullness | null {
+    const load = this.#loads[wait];
+    const work = this.#workOf(utterance, wait);
+    const isLong = this.#isLong(utterance);
+    const { synthesisThreads, longThreads } = this.#options.supply();
+    const idle = isLong
+      ? longThreads - load.busy.long
+      : synthesisThreads - Math.min(load.busy.long, longThreads) - load.busy.short;
+    if (idle > 0) return null;
+    const fullness = this.#fullnessOf(load.with(utterance.group, work), wait);
+    return fullness.ratio > 1 ? fullness : null;
+  }
+
+  #count(nowMs: number): void {
+    if (nowMs - this.#countedMs < COUNT_KEPT_MS) return;
+    this.#countedMs = nowMs;
+    this.#isStale = false;
+    this.#loads = { always: new Load(), burst: new Load() };
+    for (const demand of this.#options.demands()) this.#add(demand);
+  }
+
+  #add(demand: Demand): void {
+    const isLong = this.#isLong(demand);
+    for (const wait of ['always', 'burst'] as const)
+      this.#loads[wait].add(demand.group, this.#workOf(demand, wait), isLong);
+  }
+
+  #isLong({ voiceId }: Demand): boolean {
+    return this.#options.longStepOf?.(voiceId) !== undefined;
+  }
+
+  #workOf({ voiceId, encoding, remainingMs, slackMs, isAwaiting }: Demand, wait: Wait): Work {
+    const { costs, longStepOf } = this.#options;
+    const long = longStepOf?.(voiceId);
+    const { cpu, beginMs } = costs.voice(voiceId);
+    const encodingCpu = costs.encoding(encoding);
+    const dryMs = Math.max(0, slackMs + (isAwaiting ? waitMsMax[wait] : 0));
+    const inHandMs = Math.min(IN_HAND_MS, IN_HAND_CPU_MS / cpu);
+    const work = noWork();
+    for (let i = 0; i < SECONDS; i++) {
+      const playedMs = (i + 1) * 1_000 - dryMs;
+      if (playedMs <= 0) continue;
+      const speechMs = Math.min(remainingMs, playedMs + inHandMs);
+      // A long first step is no more than the speech that it makes.
+      work[SYNTHESIS + i] = speechMs * cpu + (isAwaiting && long === undefined ? beginMs : 0);
+      if (long !== undefined) work[LONG + i] = speechMs * cpu;
+      work[ENCODING + i] = speechMs * encodingCpu;
     }
-    return this.#counted;
+    return work;
   }
 
-  #workOf({ voiceId, encoding, remainingMs, slackMs, awaited }: Demand): Work {
-    // A listener who is owed audio waits at most as long as for first audio.
-    const waitMs = Math.max(slackMs, FIRST_AUDIO_MS);
-    const need = Math.max(
-      remainingMs / (remainingMs + waitMs),
-      Math.min(remainingMs, CHUNK_MS) / (waitMs + CHUNK_MS / 2),
-    );
-    const voice = this.#voices.get(voiceId);
-    const long = this.#longStepOf(voiceId);
-    const unknownCost = long === undefined ? UNKNOWN_COST.synthesis : long.ms / long.speechMs;
-    const synthesisCores = need * (voice?.cpu ?? unknownCost);
-    return {
-      synthesisCores,
-      longCores: long === undefined ? 0 : synthesisCores,
-      encodingCores: need * (this.#encodings.get(encoding)?.cpu ?? UNKNOWN_COST.encoding),
-      // First steps that are long hold up only each other.
-      beginMs: awaited === 'first' && long === undefined ? (voice?.beginMs ?? UNKNOWN_COST.beginMs) : 0,
+  #fullnessOf(work: Work, wait: Wait): Fullness {
+    const { synthesisThreads, longThreads, actorThreads, cores } = this.#options.supply();
+    const { short, long } = this.#loads[wait].busy;
+    let fullest: Fullness = {
+      listeners: short + long,
+      firstAudioMsMax: waitMsMax[wait],
+      ratio: 0,
+      supply: 'cores',
+      seconds: 1,
+      askedMs: 0,
+      promisedMs: 0,
     };
+    const consider = (supply: Fullness['supply'], count: number, askedMs: number, seconds: number): void => {
+      const promisedMs = count * seconds * 1_000 * PROMISED;
+      const ratio = askedMs / promisedMs;
+      if (ratio > fullest.ratio) fullest = { ...fullest, ratio, supply, seconds, askedMs, promisedMs };
+    };
+    for (let i = 0; i < SECONDS; i++) {
+      const synthesisMs = work[SYNTHESIS + i]!;
+      const encodingMs = work[ENCODING + i]!;
+      consider('cores', cores, synthesisMs + encodingMs, i + 1);
+      consider('synthesis threads', synthesisThreads, synthesisMs, i + 1);
+      consider('actor threads', actorThreads, encodingMs, i + 1);
+      consider('threads for long steps', longThreads, work[LONG + i]!, i + 1);
+    }
+    return fullest;
+  }
+}
+
+/** How long another program must run before it counts. */
+const LASTING_MS = 2_000;
+
+/** Against 1 of a thread of normal priority: each step of niceness is a quarter. */
+const weightOf = (niceness: number): number => 1.25 ** -niceness;
+
+/**
+ * The cores that other programs leave to speech.
+ *
+ * What was idle and what speech used is free for speech. Another program counts once it has run for about two seconds,
+ * and no longer than it runs: the most that was free in any part of the last two seconds is what counts. And programs of
+ * normal priority cannot take everything: synthesis threads get their fair share of the cores beside them.
+ */
+export class Cores {
+  readonly #cores: number;
+  readonly #weight: number;
+  /** The newest last. */
+  #samples: readonly { readonly atMs: number; readonly free: number }[] = [];
+
+  /** @param cores of the machine that the process may use @param threads synthesis threads, with this niceness */
+  constructor(cores: number, threads: number, niceness: number) {
+    this.#cores = cores;
+    this.#weight = threads * weightOf(niceness);
   }
 
-  #playingOf({ voiceId, slackMs, awaited }: Demand): Playing | null {
-    // A listener of a voice with long steps has little audio before each of them.
-    if (awaited !== 'later' || this.#longStepOf(voiceId) !== undefined) return null;
-    const cpu = this.#voices.get(voiceId)?.cpu ?? UNKNOWN_COST.synthesis;
-    return { slackMs, chunkMs: (cpu * CHUNK_MS) / 2 };
+  /**
+   * @param elapsedMs since the last sample
+   * @param idleMs CPU time, over all cores, in which nothing ran
+   * @param speechMs CPU time that synthesis and encoding used
+   */
+  add(nowMs: number, elapsedMs: number, idleMs: number, speechMs: number): void {
+    if (elapsedMs <= 0) return;
+    const free = Math.min(this.#cores, Math.max(0, (idleMs + speechMs) / elapsedMs));
+    const recent = this.#samples.filter(({ atMs }) => nowMs - atMs < LASTING_MS);
+    // What was not measured was free: the load of the voices is no neighbour.
+    const before = recent.length > 0 ? recent : [{ atMs: nowMs - elapsedMs, free: this.#cores }];
+    this.#samples = [...before, { atMs: nowMs, free }];
   }
 
-  /** What is in use of the threads that run long steps. */
-  #longRatioOf({ longCores }: Work): number {
-    return (longCores * (this.#synthesisDelay.value ?? 1)) / this.#supply().longThreads / PROMISED;
-  }
-
-  #ratioOf({ playing, tight, tightMs }: Load, { synthesisCores, encodingCores, beginMs }: Work): number {
-    const { synthesisThreads, actorThreads, cores } = this.#supply();
-    const synthesis = (synthesisCores * (this.#synthesisDelay.value ?? 1)) / synthesisThreads;
-    const encoding = (encodingCores * (this.#actorDelay.value ?? 1)) / actorThreads;
-    const cpu =
-      (synthesisCores + encodingCores) /
-      Math.min(cores, Math.max(this.#spareCores.value ?? cores, SPARE_CORES_MIN));
-    const work = Math.max(synthesis, encoding, cpu) / PROMISED;
-    // First steps run before all else, and take their time from what is promised.
-    const firstWait = beginMs / synthesisThreads / FIRST_AUDIO_MS;
-    const lateness = Math.min(
-      tight / (synthesisThreads + playing * TIGHT_PART),
-      tightMs / (synthesisThreads * TIGHT_WORK_MS),
-    );
-    return Math.max(work + firstWait, lateness);
+  /** All of them until something was measured. */
+  get free(): number {
+    if (this.#samples.length === 0) return this.#cores;
+    const free = Math.max(...this.#samples.map((sample) => sample.free));
+    const others = this.#cores - free;
+    return Math.max(free, (this.#cores * this.#weight) / (this.#weight + others));
   }
 }

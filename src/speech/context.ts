@@ -9,22 +9,39 @@ import { faultPlace } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { OneByOne } from '../slices.js';
+import type { Metrics } from '../metrics.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import type { Generation, Generations } from '../threads/generations.js';
 import type { Lexicons } from '../threads/lexicons.js';
-import { actorOfContext, isWholeFraming, type FailureCode, type Frame } from '../threads/messages.js';
+import {
+  actorOfContext,
+  isWholeFraming,
+  type FailureCode,
+  type Frame,
+  type SynthesisEffort,
+} from '../threads/messages.js';
+import type { ClockTable } from '../threads/playback-clock.js';
 import type { Job, JobOutcome } from '../threads/synthesis-thread.js';
 import { heldBytesPerMs } from './audio-budget.js';
 import type { Demand } from './capacity.js';
-import { DemandMeter, leadMsOf } from './demand.js';
-import type { ContextMeter } from './playback.js';
-import type { ContextSchedule, ScheduledSegment, SegmentOwner } from './schedule.js';
-import type { Scheduler } from './scheduler.js';
-import type { Activity, ContextOptions, FrameSink, SpeechContext, Utterance } from './speech.js';
+import { Listener } from './listener.js';
+import type { ScheduledContext, ScheduledSegment, Scheduler, SegmentStart } from './scheduler.js';
+import {
+  groupOf,
+  type Activity,
+  type ContextOptions,
+  type FrameSink,
+  type SpeechContext,
+  type Utterance,
+} from './speech.js';
 import { tokensOf, Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
+/** Text that comes word by word counts as at least this much speech until its first segment is complete. */
+export const COMING_MS_MIN = 2_000;
+/** When no text came for this long, the context waits for its client and needs nothing now. */
+const COMING_PAUSE_MS = 1_000;
 
 export interface ContextParts {
   readonly id: number;
@@ -35,7 +52,8 @@ export interface ContextParts {
   readonly actors: ActorThreads;
   readonly bounds: Bounds;
   readonly lexicons: Lexicons['of'];
-  readonly meter: ContextMeter;
+  readonly clocks: ClockTable;
+  readonly metrics: Pick<Metrics, 'playback' | 'segment' | 'speechIn'>;
   readonly log: Pick<Log, 'error'>;
   readonly admits: (utterance: Utterance) => boolean;
   readonly later: OneByOne;
@@ -43,17 +61,24 @@ export interface ContextParts {
   readonly onOver: (context: Context) => void;
 }
 
-export class Context implements SpeechContext, SegmentOwner {
+export class Context implements SpeechContext {
   readonly id: number;
-  readonly schedule: ContextSchedule;
+  readonly schedule: ScheduledContext;
+  readonly listener: Listener;
   readonly #parts: ContextParts;
   readonly #sampleRateHz: number;
   #generation: Generation;
   readonly #utterances: Utterances;
   readonly #jobs = new Map<ScheduledSegment, Job>();
-  readonly #demand: DemandMeter;
-  /** Of started segments: one that runs again has the same seed. */
-  readonly #attempts = new Map<ScheduledSegment, { readonly seed: number; retries: number }>();
+  /** Number of the listener's clock. */
+  readonly #clock: number;
+  readonly #speech: { inc(seconds: number): void };
+  #lastTextMs = Number.NEGATIVE_INFINITY;
+  /** Of started segments: one that runs again makes the same samples. */
+  readonly #attempts = new Map<
+    ScheduledSegment,
+    { readonly seed: number; readonly isFirst: boolean; readonly isCrowded: boolean; retries: number }
+  >();
   readonly #utteranceSeed = randomInt(2 ** 32);
   /** Segments that the actor knows of. */
   #announced = 0;
@@ -68,22 +93,23 @@ export class Context implements SpeechContext, SegmentOwner {
   constructor(parts: ContextParts) {
     this.#parts = parts;
     this.id = parts.id;
-    const { format, framing, timestamps, clientContextId, settings, group, lease } = parts.options;
+    const { format, framing, timestamps, clientContextId, settings, lease } = parts.options;
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(settings.voiceId);
     const language = this.#generation.voices.language(settings.voiceId);
     this.#utterances = new Utterances(parts.bounds, parts.options, language, (spoken) =>
       parts.lexicons(lease.account, spoken),
     );
-    const bytesPerMs = heldBytesPerMs(format, this.#sampleRateHz);
-    this.#demand = new DemandMeter(parts.options, () => parts.scheduler.nowMs());
-    this.schedule = parts.scheduler.open(
-      group ?? lease,
-      this,
-      bytesPerMs,
-      settings.speed,
-      leadMsOf(parts.options),
-    );
+    this.#speech = parts.metrics.speechIn(format.encoding);
+    this.#clock = parts.clocks.take();
+    this.listener = new Listener(parts.clocks.clock(this.#clock), framing, parts.scheduler.nowMs());
+    this.schedule = parts.scheduler.open({
+      group: groupOf(parts.options),
+      listener: this.listener,
+      bytesPerMs: heldBytesPerMs(format, this.#sampleRateHz),
+      speed: settings.speed ?? 1,
+      start: (start) => this.#startGuarded(start),
+    });
     parts.actors.send({
       type: 'open',
       contextId: parts.id,
@@ -91,6 +117,7 @@ export class Context implements SpeechContext, SegmentOwner {
       framing,
       timestamps,
       engineSampleRateHz: this.#sampleRateHz,
+      clock: this.#clock,
       ...(clientContextId !== undefined && { clientContextId }),
     });
   }
@@ -119,7 +146,8 @@ export class Context implements SpeechContext, SegmentOwner {
   }
 
   admits(textUnits: number): boolean {
-    const isServed = this.#demand.isPlaying || this.#unhandedFrames > 0 || this.demand !== null;
+    const isPlaying = this.listener.slackMs(this.#parts.scheduler.nowMs()) > 0;
+    const isServed = isPlaying || this.#unhandedFrames > 0 || this.demand !== null;
     if (isServed || (this.activity === 'holding' && this.#utterances.hasBegunUtterance)) return true;
     const { options, admits } = this.#parts;
     return admits({ ...options, textUnits: textUnits + this.#utterances.uncutUnits });
@@ -127,7 +155,7 @@ export class Context implements SpeechContext, SegmentOwner {
 
   append(text: string, markup?: Parameters<SpeechContext['append']>[1]): void {
     if (this.#isClosed || (text === '' && markup?.pauseMs === undefined)) return;
-    this.#demand.appended();
+    this.#lastTextMs = this.#parts.scheduler.nowMs();
     this.#utterances.append(text, markup);
     this.#feed();
   }
@@ -141,7 +169,9 @@ export class Context implements SpeechContext, SegmentOwner {
 
   dropUtterance(): number {
     if (this.#isClosed) return 0;
-    return this.#utterances.drop(this.#announced, (fromSegment) => this.schedule.withdraw(fromSegment));
+    return this.#utterances.drop(this.#announced, (fromSegment) =>
+      this.#parts.scheduler.withdraw(this.schedule, fromSegment),
+    );
   }
 
   end(): void {
@@ -153,9 +183,9 @@ export class Context implements SpeechContext, SegmentOwner {
   handed(frame: Extract<Frame, { type: 'audio' }>): void {
     if (this.#released) return;
     this.#unhandedFrames--;
-    this.#parts.meter.handed(frame);
+    this.#speech.inc(frame.durationMs / 1000);
     try {
-      this.schedule.handed(frame.durationMs);
+      this.#parts.scheduler.handed(this.schedule, frame.durationMs);
     } catch (error) {
       // Not at once: the transport is in the middle of a write.
       setImmediate(() => this.#onFault(error));
@@ -171,6 +201,7 @@ export class Context implements SpeechContext, SegmentOwner {
     this.#released = true;
     this.#abandon();
     this.#parts.scheduler.close(this.schedule);
+    this.#parts.clocks.give(this.#clock);
     this.#parts.options.lease.close();
   }
 
@@ -180,8 +211,7 @@ export class Context implements SpeechContext, SegmentOwner {
     switch (frame.type) {
       case 'audio':
         this.#unhandedFrames++;
-        this.#demand.arrived(frame.durationMs);
-        this.#parts.meter.arrived(frame);
+        this.#arrived(frame.segment, frame.durationMs);
         break;
       case 'spoken':
         this.#spokenSegments = frame.segment + 1;
@@ -216,9 +246,28 @@ export class Context implements SpeechContext, SegmentOwner {
     return !this.#parts.generations.isCurrent(this.#generation);
   }
 
-  /** What it still needs; `null` while it has no speech to be made. */
+  /** What its listener still needs; `null` while there is no speech to be made, and none is about to come. */
   get demand(): Demand | null {
-    return this.#over ? null : this.#demand.demand(this.schedule, this.#utterances.uncutUnits);
+    const { listener, schedule } = this;
+    if (this.#over || listener.isFile) return null;
+    const { scheduler, options } = this.#parts;
+    const { uncutUnits } = this.#utterances;
+    const nowMs = scheduler.nowMs();
+    const isToBeMade = schedule.queued.length > 0 || schedule.running.length > 0;
+    const isComing = uncutUnits > 0 && nowMs - this.#lastTextMs < COMING_PAUSE_MS;
+    if (!isToBeMade && !isComing) return null;
+    // Its listener has much to play, and takes nothing.
+    if (schedule.running.length === 0 && scheduler.isShutByListener(schedule)) return null;
+    const slackMs = listener.slackMs(nowMs);
+    const remainingMs = schedule.expectedMs + schedule.estimateMs(uncutUnits) - listener.arrivedMs;
+    return {
+      group: schedule.group.key,
+      voiceId: options.settings.voiceId,
+      encoding: options.format.encoding,
+      remainingMs: Math.max(remainingMs, isToBeMade ? 0 : COMING_MS_MIN),
+      slackMs: isToBeMade ? slackMs : Math.max(0, slackMs),
+      isAwaiting: isToBeMade ? listener.isAwaiting : slackMs <= 0,
+    };
   }
 
   /** Ends the context early and reports that to its transport; without a code it is a fault of the service. */
@@ -228,41 +277,44 @@ export class Context implements SpeechContext, SegmentOwner {
     this.#parts.sink({ type: 'failed', contextId: this.id, reason, code });
   }
 
+  #arrived(segment: number, durationMs: number): void {
+    const lateMs = this.listener.arrived(this.#parts.scheduler.nowMs(), segment, durationMs);
+    if (!this.listener.isFile) this.#parts.metrics.playback(lateMs);
+  }
+
   /** The scheduler calls it while it serves any context: a fault must end only this one. */
-  start(segment: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
-    this.#guarded(segment, () => this.#start(segment, playFromMs, readySinceMs));
+  #startGuarded(start: SegmentStart): (startMs: number) => void {
+    this.#guarded(start.segment, () => this.#start(start));
+    return (startMs) => this.#jobs.get(start.segment)?.setStart(startMs);
   }
 
-  moved(segment: ScheduledSegment, playFromMs: number): void {
-    this.#jobs.get(segment)?.setPlayFrom(playFromMs);
-  }
-
-  resumed(nowMs: number, segment: number): void {
-    this.#demand.resumed();
-    this.#parts.meter.resumed(nowMs, segment);
-  }
-
-  #start(segment: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
+  #start({ segment, startMs, isAwaited, isCrowded, readySinceMs }: SegmentStart): void {
     if (segment.index >= this.#announced) {
       this.#sendFlushes();
       this.#announce(segment);
     }
     const { options } = this.#parts;
-    const attempt = this.#attempts.get(segment) ?? { seed: randomInt(2 ** 32), retries: 0 };
+    const { isFile } = this.listener;
+    const isShared = isFile || (options.group !== undefined && this.schedule.running.length === 1);
+    const share = isShared ? this.#parts.scheduler.shareOf(this.schedule) : undefined;
+    const attempt = this.#attempts.get(segment) ?? {
+      ...{ seed: randomInt(2 ** 32), isFirst: isAwaited, isCrowded, retries: 0 },
+    };
     this.#attempts.set(segment, attempt);
     const job = {
       contextId: this.id,
       segment: segment.index,
       ...this.#utterances.requestOf(segment),
-      seed: attempt.seed,
+      ...{ seed: attempt.seed, isFirst: attempt.isFirst, isCrowded: attempt.isCrowded },
       utteranceSeed: this.#utteranceSeed,
       actor: actorOfContext(this.id),
-      // One that runs behind another of its context has time: it counts neither for the group nor as late.
-      ...(options.group !== undefined &&
-        this.schedule.runningSegments === 1 && { groupClock: this.schedule.group.clock.buffer }),
+      clock: this.#clock,
+      // One that runs behind another of its context has time: it does not count for the group.
+      ...(share !== undefined && { share }),
+      urgency: isFile ? ('file' as const) : isAwaited ? ('first' as const) : ('playing' as const),
     };
     // The job starts last: nothing after it may fail.
-    const running = this.#generation.pool.run(job, playFromMs);
+    const running = this.#generation.pool.run(job, this.listener.clock, startMs);
     this.#jobs.set(segment, running);
     void running.outcome.then((outcome) =>
       this.#guarded(segment, () => this.#onOutcome(segment, readySinceMs, outcome)),
@@ -276,7 +328,7 @@ export class Context implements SpeechContext, SegmentOwner {
       react();
     } catch (error) {
       this.#onFault(error);
-      this.schedule.abandoned(segment);
+      this.#parts.scheduler.abandoned(this.schedule, segment);
     }
   }
 
@@ -292,14 +344,14 @@ export class Context implements SpeechContext, SegmentOwner {
     switch (outcome.type) {
       case 'done': {
         const audioMs = (outcome.samples * 1000) / this.#sampleRateHz;
-        this.#parts.meter.made(readySinceMs, outcome.effort, audioMs);
+        this.#made(readySinceMs, outcome.effort, audioMs);
         this.#attempts.delete(segment);
-        this.schedule.finished(segment, audioMs);
+        this.#parts.scheduler.finished(this.schedule, segment, audioMs);
         this.renew();
         return;
       }
       case 'cancelled':
-        this.#parts.meter.made(readySinceMs, outcome.effort, null);
+        this.#made(readySinceMs, outcome.effort, null);
         this.#failSegment(segment, 'its segment was cancelled');
         return;
       case 'interrupted':
@@ -310,18 +362,24 @@ export class Context implements SpeechContext, SegmentOwner {
     }
   }
 
+  /** @param audioMs `null` if the segment was not completed */
+  #made(readySinceMs: number, effort: SynthesisEffort | null, audioMs: number | null): void {
+    if (effort === null) return;
+    this.#parts.metrics.segment(effort.startedMs - readySinceMs, effort.computeMs, audioMs);
+  }
+
   /** The segment's thread died in another job's step: it runs again. The actor drops the samples that it has already. */
   #retry(segment: ScheduledSegment): void {
     const attempt = this.#attempts.get(segment);
     if (this.#over || attempt === undefined || ++attempt.retries > this.#parts.bounds.segmentRetriesMax)
       this.#failSegment(segment, 'its synthesis threads kept ending');
-    else this.schedule.requeue(segment);
+    else this.#parts.scheduler.requeue(this.schedule, segment);
   }
 
   /** Ends the context, unless it is over; its segment runs no more. */
   #failSegment(segment: ScheduledSegment, reason: string): void {
     this.fail(reason);
-    this.schedule.abandoned(segment);
+    this.#parts.scheduler.abandoned(this.schedule, segment);
   }
 
   readonly #feed = (): void => {
@@ -330,7 +388,7 @@ export class Context implements SpeechContext, SegmentOwner {
     this.#isFeeding = true;
     const { bounds, scheduler } = this.#parts;
     const endMs = scheduler.nowMs() + bounds.sliceMsMax;
-    while (!this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD) {
+    while (!this.#over && this.schedule.queued.length < SEGMENTS_AHEAD) {
       // A megabyte of white space has no segment, and Chinese is slow to cut: other contexts must not wait for the end.
       if (scheduler.nowMs() > endMs) {
         this.#parts.later.add(this.#feed);
@@ -338,7 +396,7 @@ export class Context implements SpeechContext, SegmentOwner {
       }
       const segments = this.#utterances.cut();
       if (segments === null) break;
-      for (const segment of segments) this.schedule.enqueue(segment);
+      for (const segment of segments) scheduler.enqueue(this.schedule, segment);
     }
     this.#isFeeding = false;
     this.#sendFlushes();
@@ -351,7 +409,7 @@ export class Context implements SpeechContext, SegmentOwner {
     for (;;) {
       const flush = this.#utterances.takeFlush(this.#announced);
       if (flush === undefined) return;
-      this.schedule.tailAsked(this.#announced - 1);
+      this.#parts.scheduler.tailAsked(this.schedule, this.#announced - 1);
       this.#parts.actors.send({ type: 'flush', contextId: this.id, ...flush });
     }
   }
@@ -361,7 +419,7 @@ export class Context implements SpeechContext, SegmentOwner {
     if (this.#over || this.#closeSent || !this.#utterances.isCutToEnd) return;
     if (this.#announced < this.#utterances.cutSegments) return;
     this.#closeSent = true;
-    this.schedule.tailAsked(this.#announced - 1);
+    this.#parts.scheduler.tailAsked(this.schedule, this.#announced - 1);
     this.#parts.actors.send({ type: 'close', contextId: this.id, ...this.#utterances.takeBlank() });
   }
 

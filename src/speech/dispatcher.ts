@@ -3,24 +3,25 @@
  * the threads and the scheduler.
  */
 import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config.js';
-import { spareCpuMs } from '../process.js';
-import { describeFault } from '../fault.js';
+import { idleCpuMs } from '../process.js';
+import { describeFault, faultPlace } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs } from '../monotonic.js';
 import { inSlices, OneByOne } from '../slices.js';
 import type { Lexicons } from '../threads/lexicons.js';
-import { actorOfContext, type Frame } from '../threads/messages.js';
+import { actorOfContext, isSocketFraming, isWholeFraming, type Frame } from '../threads/messages.js';
 import { longThreadsOf } from '../threads/synthesis-pool.js';
+import { SYNTHESIS_NICENESS } from '../threads/synthesis-thread.js';
 import { Threads, type ThreadsOptions } from '../threads/threads.js';
 import type { VoiceCatalogue } from '../threads/voices.js';
-import { Capacity, type Demand } from './capacity.js';
-import { Context } from './context.js';
-import { demandOf } from './demand.js';
-import { ContextMeter } from './playback.js';
-import { Scheduler } from './scheduler.js';
+import { Capacity, Cores, type Demand } from './capacity.js';
+import { COMING_MS_MIN, Context } from './context.js';
+import { Costs } from './costs.js';
+import { estimateSpeechMs, Scheduler } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext, Utterance } from './speech.js';
 
 export interface DispatcherOptions extends ThreadsOptions {
@@ -28,12 +29,32 @@ export interface DispatcherOptions extends ThreadsOptions {
   readonly metrics: Metrics;
   /** None by default. */
   readonly lexicons?: Pick<Lexicons, 'of'>;
+  /** What is known of the costs of speech. Nothing by default. */
+  readonly costs?: Costs;
 }
 
 /** Milliseconds between two measurements of the work: a neighbour that takes the CPU counts within seconds. */
-const MEASURE_MS = 250;
+const MEASURE_MS = 500;
 /** Milliseconds between two lines of the log about refusals. */
 const REFUSALS_LOGGED_MS = 10_000;
+/** Milliseconds between two writes of the costs. */
+const COSTS_KEPT_MS = 60_000;
+/** The end waits for the last write no longer. */
+const COSTS_END_MS = 1_000;
+
+/** The demand of an utterance that has not begun. */
+const demandOf = ({ group = {}, settings, format, framing, textUnits }: Utterance): Demand => ({
+  group,
+  voiceId: settings.voiceId,
+  encoding: format.encoding,
+  // Text on a WebSocket goes on.
+  remainingMs: Math.max(
+    estimateSpeechMs(textUnits, settings.speed),
+    isSocketFraming(framing) ? COMING_MS_MIN : 0,
+  ),
+  slackMs: 0,
+  isAwaiting: true,
+});
 
 export class Dispatcher implements Speech {
   readonly threads: Threads;
@@ -44,11 +65,14 @@ export class Dispatcher implements Speech {
   readonly #scheduler: Scheduler;
   readonly #contexts = new Map<number, Context>();
   readonly #capacity: Capacity;
+  readonly #costs: Costs;
+  readonly #cores: Cores;
   readonly #later = new OneByOne();
   readonly #refuses: boolean;
   readonly #measuring: NodeJS.Timeout;
   #measuredMs = monotonicMs();
-  #spareCpuMs: number | null = null;
+  #idleCpuMs: number | null = null;
+  #costsKeptMs = monotonicMs();
   #isMeasuring = false;
   /** Since the last line about them. */
   #refusals = 0;
@@ -63,32 +87,42 @@ export class Dispatcher implements Speech {
     this.threads = new Threads(options);
     this.#scheduler = new Scheduler({
       clock: monotonicMs,
+      clocks: this.threads.clocks,
+      isFull: () => this.#capacity.isFull(monotonicMs()),
       threads: config.synthesisThreads,
       jobsMax: config.synthesisThreads * bounds.jobsPerThreadMax,
       bounds,
     });
     this.#scheduler.setPaused(true);
     this.#refuses = config.overload === 'refuse';
-    const cores = availableParallelism();
-    this.#capacity = new Capacity(
-      () => this.#demands(),
-      () => {
+    this.#costs = options.costs ?? Costs.unknown();
+    this.#cores = new Cores(availableParallelism(), config.synthesisThreads, SYNTHESIS_NICENESS);
+    this.#capacity = new Capacity({
+      demands: () => this.#demands(),
+      supply: () => {
         const { synthesis, actor } = this.threads.counts;
         return {
           synthesisThreads: Math.max(1, synthesis),
           longThreads: longThreadsOf(synthesis),
           actorThreads: Math.max(1, actor),
-          cores,
+          cores: this.#cores.free,
         };
       },
-      (voiceId) => this.threads.generations.current.pool.longStep(voiceId),
-    );
+      costs: this.#costs,
+      longStepOf: (voiceId) => this.threads.generations.current.pool.longStep(voiceId),
+    });
     this.#measuring = setInterval(() => {
       this.#measure().catch((error: unknown) =>
         this.#log.error(describeFault(error), 'the capacity could not be measured'),
       );
     }, MEASURE_MS).unref();
     const { generations, actors } = this.threads;
+    generations.on('thread', ({ costs }) => {
+      for (const [voiceId, cost] of costs) this.#costs.measuredVoice(voiceId, cost);
+    });
+    actors.on('costs', (costs) => {
+      for (const [encoding, cpu] of costs) this.#costs.measuredEncoding(encoding, cpu);
+    });
     generations.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
     generations.on('switched', () => this.#withEach((context) => context.renew()));
     generations.on('overdue', () =>
@@ -130,18 +164,24 @@ export class Dispatcher implements Speech {
 
   /** What is in use of the speech that the machine can make in time; 1 is full. */
   get capacityRatio(): number {
-    return this.#capacity.ratio(monotonicMs());
+    return this.#capacity.fullness(monotonicMs()).ratio;
+  }
+
+  /** Cores that other programs leave to speech. */
+  get freeCores(): number {
+    return this.#cores.free;
   }
 
   admits(utterance: Utterance): boolean {
-    if (!this.#refuses) return true;
+    if (!this.#refuses || isWholeFraming(utterance.framing)) return true;
     const nowMs = monotonicMs();
-    if (this.#capacity.admits(demandOf(utterance), nowMs)) return true;
+    const refusal = this.#capacity.refusal(demandOf(utterance), nowMs);
+    if (refusal === null) return true;
     this.#refusals++;
     if (nowMs - this.#refusalsLoggedMs >= REFUSALS_LOGGED_MS) {
       this.#log.warn(
-        { refusals: this.#refusals, capacityRatio: this.#capacity.ratio(nowMs) },
-        'the machine is at its capacity: further speech is refused',
+        { refusals: this.#refusals, ...refusal },
+        'the machine cannot make more speech in time: further utterances are refused',
       );
       this.#refusals = 0;
       this.#refusalsLoggedMs = nowMs;
@@ -150,7 +190,8 @@ export class Dispatcher implements Speech {
   }
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
-    if (this.#contexts.size >= this.#bounds.contextsMax) return null;
+    // A context that is over keeps its clock until its socket has taken everything. Its group may need one, too.
+    if (this.#contexts.size >= this.#bounds.contextsMax || this.threads.clocks.free < 2) return null;
     const { generations, actors } = this.threads;
     // Throws for an unknown voice: before anything is taken.
     generations.current.voices.sampleRateHz(options.settings.voiceId);
@@ -165,7 +206,8 @@ export class Dispatcher implements Speech {
       actors,
       bounds: this.#bounds,
       lexicons: this.#lexicons,
-      meter: new ContextMeter(this.#metrics, monotonicMs, options),
+      clocks: this.threads.clocks,
+      metrics: this.#metrics,
       log: this.#log,
       later: this.#later,
       admits: (utterance) => this.admits(utterance),
@@ -180,10 +222,18 @@ export class Dispatcher implements Speech {
   }
 
   /** Fails the open contexts, then ends the threads. @returns false as `Threads.close` */
-  close(timeoutMs: number): Promise<boolean> {
+  async close(timeoutMs: number): Promise<boolean> {
     clearInterval(this.#measuring);
     for (const context of [...this.#contexts.values()]) context.fail('the service is shutting down');
+    // A disk that hangs must not hold up the end.
+    await Promise.race([this.#keepCosts(), sleep(COSTS_END_MS, undefined, { ref: false })]);
     return this.threads.close(timeoutMs);
+  }
+
+  async #keepCosts(): Promise<void> {
+    await this.#costs.keep().catch((error: unknown) => {
+      this.#log.warn({ reason: faultPlace(error) }, 'the measured costs of speech could not be written');
+    });
   }
 
   *#demands(): Iterable<Demand> {
@@ -193,18 +243,23 @@ export class Dispatcher implements Speech {
   async #measure(): Promise<void> {
     if (this.#isMeasuring) return;
     this.#isMeasuring = true;
-    const spareMs = await spareCpuMs();
-    this.#isMeasuring = false;
+    const idleMs = await idleCpuMs().finally(() => (this.#isMeasuring = false));
     const nowMs = monotonicMs();
-    const elapsedMs = nowMs - this.#measuredMs;
-    const isKnown = spareMs !== null && this.#spareCpuMs !== null;
-    this.#capacity.measure({
-      ...this.threads.takeEffort(),
-      elapsedMs,
-      spareCpuMs: isKnown ? Math.max(0, spareMs - (this.#spareCpuMs ?? 0)) : null,
-    });
+    const { voices, encodings } = this.threads.takeEffort();
+    this.#costs.add(voices, encodings);
+    const speechMs = [...voices.values(), ...encodings.values()].reduce(
+      (sum, { cpuMs, aroundCpuMs }) => sum + cpuMs + aroundCpuMs,
+      0,
+    );
+    if (idleMs !== null && this.#idleCpuMs !== null)
+      this.#cores.add(nowMs, nowMs - this.#measuredMs, idleMs - this.#idleCpuMs, speechMs);
     this.#measuredMs = nowMs;
-    this.#spareCpuMs = spareMs;
+    this.#idleCpuMs = idleMs;
+    for (const { listener } of this.#contexts.values()) listener.standsStill(nowMs);
+    if (nowMs - this.#costsKeptMs >= COSTS_KEPT_MS) {
+      this.#costsKeptMs = nowMs;
+      void this.#keepCosts();
+    }
   }
 
   #onFrame(frame: Frame): void {

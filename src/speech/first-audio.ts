@@ -10,6 +10,7 @@
  */
 import type { FirstAudioFigure } from '../metrics.js';
 import type { Frame } from '../threads/messages.js';
+import { PlaybackClock } from '../threads/playback-clock.js';
 
 type AudioFrame = Extract<Frame, { type: 'audio' }>;
 
@@ -19,8 +20,8 @@ export class FirstAudio {
   readonly #onFigure: (figure: FirstAudioFigure, ms: number) => void;
   /** When each was reached. */
   readonly #atMs: Partial<Record<FirstAudioFigure, number>> = {};
-  /** When the listener has played all that was handed over. */
-  #dryMs = Number.NEGATIVE_INFINITY;
+  /** Of what a decoder makes of the bytes: it differs from the speech by the delay of a codec. */
+  readonly #decoded = new PlaybackClock();
 
   /**
    * @param sinceMs when the reply was asked for
@@ -54,8 +55,9 @@ export class FirstAudio {
     if (segment < this.#fromSegment || this.#atMs.audible !== undefined) return;
     this.reached('byte', nowMs);
     if (onset === undefined) return;
-    const playMs = Math.max(this.#dryMs, nowMs);
-    this.#dryMs = playMs + onset.decodedMs;
+    this.#decoded.reach(0, nowMs);
+    const playMs = this.#decoded.at();
+    this.#decoded.advance(onset.decodedMs);
     if (onset.firstMs !== undefined) this.reached('decoded', nowMs);
     if (onset.audibleMs !== undefined) this.reached('audible', playMs + onset.audibleMs);
   }

@@ -44,15 +44,8 @@ export const draftOf = (text: string, parts: DraftParts): Draft => {
   const { settings, language, lexicons, bounds, hasPhonemes } = parts;
   const segmenter = new Segmenter(bounds, false, language);
   const origins: Origins = new Map();
-  const segments = [...segmenter.push(text), ...segmenter.flush()].map((segment, index) => {
-    const { words, spoken = [] } = requestOf(
-      { ...segment, index },
-      settings,
-      bounds,
-      language,
-      lexicons,
-      origins,
-    );
+  const segments = [...segmenter.push(text), ...segmenter.flush()].map((segment) => {
+    const { words, spoken = [] } = requestOf(segment, settings, bounds, language, lexicons, origins);
     const forms = hasPhonemes ? spoken : spellingsOf(spoken);
     return { text: segment.text, words, spoken: forms, continues: segment.tokenContinues };
   });

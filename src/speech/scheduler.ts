@@ -2,31 +2,227 @@
  * Decides which segment runs next: the earliest playback deadline first, each group like one listener, bounded by what
  * the listeners have taken.
  *
- * A group (the contexts of one lease, or of one socket) may always run one segment. Further contexts of the group run
- * theirs beside it while threads idle, or while fewer than half of the jobs are taken: then each group may have as many
- * as are left of that half. How much the threads work for them is decided there, between steps (`GroupClock`). A
- * second segment of the same context runs only while threads would otherwise idle, and only after its listener heard
- * something: it would delay the first chunk of the first.
+ * A group (the contexts of one lease, of one WebSocket, or the whole files of one account) may always run one segment.
+ * Further contexts of the group run theirs beside it while threads idle, or while fewer than half of the jobs are taken:
+ * then each group may have as many as are left of that half. How much the threads work for them is decided there, between
+ * steps (`workers/step-queue.ts`). A second segment of the same context runs only while threads would otherwise idle, and
+ * only after its listener heard something: it would delay the first chunk of the first. A whole file has no first chunk to
+ * delay, so it runs as many as there are threads.
  *
  * A context gets no segment while its unsent audio, or that of its group, is over the bound. This is the backpressure
  * gate, and the only place where backpressure acts.
  *
  * Pure policy: it runs nothing and knows no thread. Time comes from the given clock.
  */
+import { InvariantError } from '../fault.js';
 import { Heap } from '../heap.js';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
-import { AudioBudget } from './audio-budget.js';
-import { Group, type GroupBounds } from './group.js';
-import { ContextSchedule, type ContextGroup, type ScheduleHost, type SegmentOwner } from './schedule.js';
+import type { Segment } from '../text/segments.js';
+import type { ClockTable } from '../threads/playback-clock.js';
+import { AudioBudget, UnsentAudio } from './audio-budget.js';
+import type { Listener } from './listener.js';
 
 export interface SchedulerOptions {
   readonly clock: Clock;
+  /** Of listeners and groups. */
+  readonly clocks: ClockTable;
+  /** The machine has more to do than it makes in time. Never by default. */
+  readonly isFull?: () => boolean;
   /** Synthesis threads. */
   readonly threads: number;
   /** Segments that may be with the threads at once. */
   readonly jobsMax: number;
-  readonly bounds: Pick<Bounds, 'unsentAudioMsMax' | 'unsentAudioBytesMax'> & GroupBounds;
+  readonly bounds: Pick<
+    Bounds,
+    'unsentAudioMsMax' | 'unsentAudioBytesMax' | 'unsentAudioMsPerLeaseMax' | 'expectedAudioMsPerLeaseMax'
+  >;
+}
+
+export interface ScheduledSegment extends Segment {
+  /** 0, 1, 2 ... within its context. */
+  readonly index: number;
+  /** White space before it that is in no segment, where the times of characters are reported. */
+  readonly blank?: string;
+}
+
+/** A segment that is about to run. */
+export interface SegmentStart {
+  readonly segment: ScheduledSegment;
+  /** Position of its first sample in the audio of its context: an estimate while a segment before it runs. */
+  readonly startMs: number;
+  /** Its listener waits for first audio. */
+  readonly isAwaited: boolean;
+  /** So do many others, or the machine is full. */
+  readonly isCrowded: boolean;
+  /** Since when it has waited only for a thread. */
+  readonly readySinceMs: number;
+}
+
+export interface ScheduledOptions {
+  /** Contexts with the same key are one group. */
+  readonly group: object | string;
+  readonly listener: Listener;
+  /** What a millisecond of its audio takes of the audio budget. */
+  readonly bytesPerMs: number;
+  /** Factor of pace: estimates of durations depend on it. */
+  readonly speed: number;
+  /**
+   * Runs a segment. `finished`, `requeue` or `abandoned` report its end. Must not throw.
+   *
+   * @returns called when the position of the segment's first sample becomes better known
+   */
+  readonly start: (start: SegmentStart) => (startMs: number) => void;
+}
+
+interface RunningSegment {
+  readonly segment: ScheduledSegment;
+  readonly estimatedMs: number;
+  move: (startMs: number) => void;
+}
+
+/** Speech of about 14 characters a second; only used until a segment's true duration is known. */
+const ESTIMATED_MS_PER_CHARACTER = 70;
+/** More than an encoder holds back of the audio that it was given. */
+const HELD_BACK_MS = 250;
+/** With more running segments for each thread whose listeners wait for first audio, there is a crowd. */
+const CROWD_PER_THREAD = 4;
+
+/** @param speed factor of pace */
+export const estimateSpeechMs = (textUnits: number, speed = 1): number =>
+  (textUnits * ESTIMATED_MS_PER_CHARACTER) / speed;
+
+/** One context: its segments, and its gate. Only the scheduler changes it. */
+export class ScheduledContext {
+  readonly options: ScheduledOptions;
+  readonly group: ContextGroup;
+  readonly queued: ScheduledSegment[] = [];
+  readonly running: RunningSegment[] = [];
+  readonly unsent = new UnsentAudio();
+  /** Finished before an earlier segment: an idle thread ran them. */
+  finishedEarly: readonly { readonly index: number; readonly durationMs: number }[] = [];
+  /** Audio of its finished segments. */
+  madeMs = 0;
+  /** Handed over before the utterance that is being spoken. */
+  handedBeforeMs = 0;
+  /** One more than the index of the last segment that was started. */
+  startedEnd = 0;
+  /** The gate is known to be shut. */
+  isGated = false;
+  isClosed = false;
+  /** Since when a segment has been queued with the gate open. */
+  readySinceMs = 0;
+  /** Contexts of equal deadline in one group take turns: the lowest number is first. */
+  order = 0;
+  /** The deadline with which it is in its group's heap. */
+  rankMs = 0;
+  /** What it has of the audio budget, and of its group's expected audio. */
+  heldBytes = 0;
+  expectedInGroupMs = 0;
+  /** The bytes with which the audio budget refused it. */
+  refusedBytes = 0;
+
+  constructor(options: ScheduledOptions, group: ContextGroup) {
+    this.options = options;
+    this.group = group;
+  }
+
+  /** Some audio of the utterance that is being spoken was handed over. */
+  get isHeard(): boolean {
+    return this.options.listener.handedMs > this.handedBeforeMs;
+  }
+
+  /** Made and not handed over; below zero while the segment that is being handed over runs. */
+  get unsentMs(): number {
+    return this.madeMs - this.options.listener.handedMs;
+  }
+
+  /** Bytes of its audio that is unsent, or that its running segments are expected to make. */
+  get unsentBytes(): number {
+    return this.unsent.ms * this.options.bytesPerMs;
+  }
+
+  /** Text waits, and the gate is not known to be shut. */
+  get isWilling(): boolean {
+    return this.queued.length > 0 && !this.isGated;
+  }
+
+  /** Milliseconds of speech that this many UTF-16 units of text may take. */
+  estimateMs(textUnits: number): number {
+    return estimateSpeechMs(textUnits, this.options.speed);
+  }
+
+  /** Milliseconds of speech of segments that are finished, running or queued; the latter two are estimated. */
+  get expectedMs(): number {
+    let expectedMs = this.madeMs;
+    for (const { estimatedMs } of this.running) expectedMs += estimatedMs;
+    for (const { text } of this.queued) expectedMs += this.estimateMs(text.length);
+    return expectedMs;
+  }
+
+  /** When the next segment to start is due. */
+  get dueMs(): number {
+    return this.options.listener.clock.at(this.startOf(this.queued[0]?.index ?? Number.POSITIVE_INFINITY));
+  }
+
+  /** The next segment ran before. The audio after it waits for it, and would keep the gate shut for ever. */
+  get runsAgain(): boolean {
+    return (this.queued[0]?.index ?? this.startedEnd) < this.startedEnd;
+  }
+
+  /** The index of the first segment that is not finished; infinite without one. */
+  get unfinishedFrom(): number {
+    return Math.min(
+      this.queued[0]?.index ?? Number.POSITIVE_INFINITY,
+      ...this.running.map(({ segment }) => segment.index),
+    );
+  }
+
+  /** Position of the first sample of the segment with this index. */
+  startOf(index: number): number {
+    let startMs = this.madeMs;
+    for (const { segment, estimatedMs } of this.running) if (segment.index < index) startMs += estimatedMs;
+    for (const early of this.finishedEarly) if (early.index > index) startMs -= early.durationMs;
+    return startMs;
+  }
+}
+
+/** The contexts of one key. They count as one listener, and have one bound of unsent audio. */
+export class ContextGroup {
+  readonly key: object | string;
+  /** Counts up with every group. */
+  readonly order: number;
+  readonly contexts = new Set<ScheduledContext>();
+  /** Its contexts that may start a segment. A total order: of equal deadlines the one that waited longest. */
+  readonly startable = new Heap<ScheduledContext>((a, b) =>
+    a.rankMs !== b.rankMs ? a.rankMs < b.rankMs : a.order < b.order,
+  );
+  readonly #bounds: SchedulerOptions['bounds'];
+  /** Number of the clock that says what it has had; threads keep it, between steps. Taken when it is needed. */
+  share: number | undefined;
+  /** Segments that run now. */
+  running = 0;
+  /** When the last segment that ran ended. */
+  idleSinceMs = Number.NEGATIVE_INFINITY;
+  /** Audio of all its contexts that was made and not handed over; below zero while the segment being handed over runs. */
+  unsentMs = 0;
+  /** The same with what the running segments are expected to make. Never negative, but for rounding. */
+  expectedMs = 0;
+
+  constructor(key: object | string, order: number, bounds: SchedulerOptions['bounds']) {
+    this.key = key;
+    this.order = order;
+    this.#bounds = bounds;
+  }
+
+  isFull(): boolean {
+    return this.unsentMs > this.#bounds.unsentAudioMsPerLeaseMax;
+  }
+
+  /** It may start a segment while others run. */
+  hasRoom(): boolean {
+    return this.expectedMs <= this.#bounds.expectedAudioMsPerLeaseMax;
+  }
 }
 
 /** A total order of groups by their first context, of equal ones the older group first. */
@@ -39,38 +235,38 @@ const isDueBefore = (a: ContextGroup, b: ContextGroup): boolean => {
 const isBehind = (a: ContextGroup, b: ContextGroup): boolean =>
   a.running !== b.running ? a.running < b.running : isDueBefore(a, b);
 
-const wantsLess = (a: ContextSchedule, b: ContextSchedule): boolean =>
+const wantsLess = (a: ScheduledContext, b: ScheduledContext): boolean =>
   a.refusedBytes !== b.refusedBytes ? a.refusedBytes < b.refusedBytes : a.order < b.order;
 
-export class Scheduler implements ScheduleHost {
+export class Scheduler {
   /** Bytes of audio that no socket has yet, over all contexts. */
   readonly audio: AudioBudget;
   readonly #options: SchedulerOptions;
-  readonly #groups = new Map<object, ContextGroup>();
+  readonly #groups = new Map<object | string, ContextGroup>();
   /** Groups that run nothing and may start a segment. */
   readonly #idle = new Heap(isDueBefore);
-  /** Groups that run something, and may start a segment of another of their contexts beside it. */
+  /** Groups that run something, and may start a segment beside it. */
   readonly #busy = new Heap(isBehind);
   /** Contexts that run something: no more than there are running segments. */
-  readonly #speaking = new Set<ContextSchedule>();
+  readonly #speaking = new Set<ScheduledContext>();
   /** Contexts whose gate only the audio budget shuts. */
   readonly #refused = new Heap(wantsLess);
   /** Contexts that may have to enter or leave a heap, or move in it. */
-  readonly #changed = new Set<ContextSchedule>();
+  readonly #changed = new Set<ScheduledContext>();
+  /** Contexts of files that wait until fewer files run. */
+  readonly #heldFiles = new Set<ScheduledContext>();
   #groupsOpened = 0;
   #order = 0;
   #running = 0;
+  /** Those of whole files. */
+  #runningFiles = 0;
   /** When the last segment ended. */
   #endedMs = -Infinity;
   #isPaused = false;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
-    this.audio = new AudioBudget(options.bounds.unsentAudioBytesMax, () => this.wake());
-  }
-
-  get unsentAudioMsMax(): number {
-    return this.#options.bounds.unsentAudioMsMax;
+    this.audio = new AudioBudget(options.bounds.unsentAudioBytesMax, () => this.#wake());
   }
 
   get runningSegments(): number {
@@ -98,72 +294,161 @@ export class Scheduler implements ScheduleHost {
     return this.#options.clock();
   }
 
-  /**
-   * @param groupKey contexts with the same key are one group
-   * @param bytesPerMs what a millisecond of the context's audio takes of the audio budget
-   * @param speed factor of pace
-   * @param leadMs the context's first sample is due so much later than now
-   */
-  open(groupKey: object, owner: SegmentOwner, bytesPerMs = 0, speed = 1, leadMs = 0): ContextSchedule {
-    let group = this.#groups.get(groupKey);
+  open(options: ScheduledOptions): ScheduledContext {
+    let group = this.#groups.get(options.group);
     if (group === undefined) {
-      group = new Group(groupKey, ++this.#groupsOpened, this.#options.bounds);
-      this.#groups.set(groupKey, group);
+      group = new ContextGroup(options.group, ++this.#groupsOpened, this.#options.bounds);
+      this.#groups.set(options.group, group);
     }
-    const context = new ContextSchedule(this, group, owner, bytesPerMs, speed, leadMs);
+    const context = new ScheduledContext(options, group);
     context.order = ++this.#order;
     group.contexts.add(context);
     return context;
   }
 
   /** The context is over. Its running segments end by themselves and are then forgotten. Idempotent. */
-  close(context: ContextSchedule): void {
+  close(context: ScheduledContext): void {
     const { group } = context;
     if (!group.contexts.delete(context)) return;
     this.#changed.delete(context);
     this.#refused.delete(context);
+    this.#heldFiles.delete(context);
     group.startable.delete(context);
     this.#place(group);
     const wasFull = group.isFull();
     const hadRoom = group.hasRoom();
-    context.drop();
+    context.isClosed = true;
+    group.unsentMs -= context.unsentMs;
+    context.queued.length = 0;
+    if (wasFull && !group.isFull()) this.#groupChanged(group);
+    this.#hold(context);
     this.#forgetIfEmpty(group);
     // The other contexts of the group may have waited for the audio that is now forgotten.
-    if ((wasFull && !group.isFull()) || (!hadRoom && group.hasRoom())) this.wake();
+    if ((wasFull && !group.isFull()) || (!hadRoom && group.hasRoom())) this.#wake();
+  }
+
+  /** @returns the number of the clock that says what the context's group has had; none if all clocks are in use */
+  shareOf({ group }: ScheduledContext): number | undefined {
+    if (group.share === undefined) {
+      if (this.#options.clocks.free === 0) return undefined;
+      group.share = this.#options.clocks.take();
+      this.#options.clocks.clock(group.share).start(0);
+    }
+    return group.share;
   }
 
   /** Stops and resumes starting segments, while no thread can take one. */
   setPaused(isPaused: boolean): void {
     this.#isPaused = isPaused;
-    if (!isPaused) this.wake();
+    if (!isPaused) this.#wake();
   }
 
-  changed(context: ContextSchedule): void {
+  enqueue(context: ScheduledContext, segment: ScheduledSegment): void {
+    if (context.isClosed) return;
+    const { queued, options } = context;
+    // After a pause the listener has heard everything: the new utterance is due now, not in its past.
+    if (queued.length === 0 && context.running.length === 0) {
+      const isHeardOut = context.unsentMs < HELD_BACK_MS;
+      if (isHeardOut) context.handedBeforeMs = options.listener.handedMs;
+      this.#resume(context, segment.index);
+    }
+    if (queued.length === 0) context.readySinceMs = this.nowMs();
+    queued.push(segment);
+    this.#changed.add(context);
+    this.#wake();
+  }
+
+  /** The client asked for the audio that an encoder may hold back. If all else is made, the context waited for that. */
+  tailAsked({ options, queued, running }: ScheduledContext, lastSegment: number): void {
+    if (queued.length === 0 && running.length === 0) options.listener.resumed(this.nowMs(), lastSegment);
+  }
+
+  /** Forgets the queued segments from this index on. */
+  withdraw(context: ScheduledContext, fromIndex: number): void {
+    const kept = context.queued.filter(({ index }) => index < fromIndex);
+    context.queued.splice(0, context.queued.length, ...kept);
     this.#changed.add(context);
   }
 
-  groupChanged(group: ContextGroup): void {
+  /** A running segment is complete. */
+  finished(context: ScheduledContext, segment: ScheduledSegment, durationMs: number): void {
+    if (!this.#takeRunning(context, segment)) return;
+    context.unsent.finished(segment.index, durationMs);
+    if (!context.isClosed) {
+      const { group } = context;
+      const wasFull = group.isFull();
+      context.madeMs += durationMs;
+      const { unfinishedFrom } = context;
+      context.finishedEarly = [...context.finishedEarly, { index: segment.index, durationMs }].filter(
+        ({ index }) => index > unfinishedFrom,
+      );
+      group.unsentMs += durationMs;
+      if (!wasFull && group.isFull()) this.#groupChanged(group);
+    }
+    this.#ended(context);
+  }
+
+  /** A running segment did not complete. It runs again, before all queued segments. */
+  requeue(context: ScheduledContext, segment: ScheduledSegment): void {
+    if (!this.#takeRunning(context, segment)) return;
+    context.unsent.interrupted(segment.index);
+    if (!context.isClosed) {
+      if (context.queued.length === 0) context.readySinceMs = this.nowMs();
+      context.queued.push(segment);
+      context.queued.sort((a, b) => a.index - b.index);
+    }
+    this.#ended(context);
+  }
+
+  /** A running segment ended without a result, and its context is over. Its estimate counts until the context is closed. */
+  abandoned(context: ScheduledContext, segment: ScheduledSegment): void {
+    if (this.#takeRunning(context, segment)) this.#ended(context);
+  }
+
+  /**
+   * The transport handed over this much audio.
+   *
+   * @throws {InvariantError} more audio was handed over than was made
+   */
+  handed(context: ScheduledContext, durationMs: number): void {
+    if (context.isClosed) return;
+    const { group, options } = context;
+    const isFirst = !context.isHeard;
+    const wasFull = group.isFull();
+    const hadRoom = group.hasRoom();
+    options.listener.handed(this.nowMs(), durationMs);
+    group.unsentMs -= durationMs;
+    context.unsent.handed(durationMs);
+    const opensGroup = wasFull && !group.isFull();
+    if (opensGroup) this.#groupChanged(group);
+    else if (context.queued.length > 0) this.#changed.add(context);
+    try {
+      this.#hold(context);
+    } finally {
+      if (isFirst || opensGroup || (!hadRoom && group.hasRoom())) this.#wake();
+    }
+    if (!context.isGated || this.isGateShut(context)) return;
+    this.#open(context);
+    this.#changed.add(context);
+    this.#wake();
+  }
+
+  isGateShut(context: ScheduledContext): boolean {
+    if (context.runsAgain) return false;
+    return this.isShutByListener(context) || !this.audio.hasRoomFor(context.unsentBytes);
+  }
+
+  /** Its listener, or the socket that it shares, has much audio to take. */
+  isShutByListener({ group, unsent }: ScheduledContext): boolean {
+    return group.isFull() || unsent.ms > this.#options.bounds.unsentAudioMsMax;
+  }
+
+  #groupChanged(group: ContextGroup): void {
     for (const context of group.contexts) this.#changed.add(context);
   }
 
-  roomChanged(group: ContextGroup): void {
-    this.#place(group);
-  }
-
-  ended(context: ContextSchedule): void {
-    const { group } = context;
-    this.#running--;
-    this.#endedMs = this.nowMs();
-    group.running--;
-    if (group.running === 0) group.idleSinceMs = this.nowMs();
-    if (context.runningSegments === 0) this.#speaking.delete(context);
-    if (group.contexts.has(context)) this.#changed.add(context);
-    this.#place(group);
-    this.#forgetIfEmpty(group);
-  }
-
   /** The one loop that starts segments; called whenever something could have become startable. */
-  wake(): void {
+  #wake(): void {
     while (!this.#isPaused && this.#running < this.#options.jobsMax) {
       const next = this.#next();
       if (next === undefined) return;
@@ -171,11 +456,15 @@ export class Scheduler implements ScheduleHost {
     }
   }
 
-  #next(): ContextSchedule | undefined {
+  #next(): ScheduledContext | undefined {
     for (;;) {
       this.#refresh();
       const next = this.#idle.first?.startable.first ?? this.#nextBeside() ?? this.#nextBehind();
-      if (next === undefined || next.passesGate()) return next;
+      if (next === undefined) return undefined;
+      if (!this.#isHeldBack(next)) {
+        next.isGated = this.isGateShut(next);
+        if (!next.isGated) return next;
+      }
       this.#changed.add(next);
     }
   }
@@ -190,22 +479,32 @@ export class Scheduler implements ScheduleHost {
     }
   }
 
-  #review(context: ContextSchedule): void {
-    const { startable } = context.group;
-    context.refreshGate();
-    if (context.isWilling && context.runningSegments === 0) {
+  #review(context: ScheduledContext): void {
+    const { group, queued, running, options } = context;
+    if (context.isGated && queued.length > 0 && !this.isGateShut(context)) this.#open(context);
+    const runningMax = options.listener.isFile ? this.#options.threads : 1;
+    const isHeldBack = this.#isHeldBack(context);
+    if (isHeldBack && context.isWilling) this.#heldFiles.add(context);
+    if (context.isWilling && running.length < runningMax && !isHeldBack) {
       context.rankMs = context.dueMs;
-      startable.set(context);
-    } else startable.delete(context);
-    this.#place(context.group);
-    if (context.isRefused) {
+      group.startable.set(context);
+    } else group.startable.delete(context);
+    this.#place(group);
+    // Nothing but the audio budget shuts its gate.
+    if (context.isGated && queued.length > 0 && !context.runsAgain && !this.isShutByListener(context)) {
       context.refusedBytes = context.unsentBytes;
       this.#refused.set(context);
     } else this.#refused.delete(context);
   }
 
-  /** A context that runs nothing, of a group that does. */
-  #nextBeside(): ContextSchedule | undefined {
+  /** Files take half of the jobs at most: they may wait long for their steps, and listeners must not wait for them. */
+  #isHeldBack({ options }: ScheduledContext): boolean {
+    const { jobsMax, threads } = this.#options;
+    return options.listener.isFile && this.#runningFiles >= Math.max(threads, jobsMax / 2);
+  }
+
+  /** A context of a group that runs something. */
+  #nextBeside(): ScheduledContext | undefined {
     const group = this.#busy.first;
     if (group === undefined) return undefined;
     const { jobsMax, threads } = this.#options;
@@ -214,27 +513,114 @@ export class Scheduler implements ScheduleHost {
   }
 
   /** A context that runs something already. There are fewer than threads. */
-  #nextBehind(): ContextSchedule | undefined {
+  #nextBehind(): ScheduledContext | undefined {
     if (this.#running >= this.#options.threads) return undefined;
-    let best: ContextSchedule | undefined;
+    let best: ScheduledContext | undefined;
     for (const context of this.#speaking) {
       if (!context.isWilling || !context.isHeard || !context.group.hasRoom()) continue;
+      if (this.#isHeldBack(context)) continue;
       if (best === undefined || context.dueMs < best.dueMs) best = context;
       else if (context.dueMs === best.dueMs && context.order < best.order) best = context;
     }
     return best;
   }
 
-  #start(context: ContextSchedule): void {
-    const { group } = context;
-    const groupIsBusy = group.running > 0;
+  /** Starts the next queued segment of the context. */
+  #start(context: ScheduledContext): void {
+    const { group, queued, running, options } = context;
+    const segment = queued.shift();
+    if (segment === undefined) throw new Error('a context that starts needs a queued segment');
+    const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
+    const isAwaited = !context.isHeard && running.length === 0;
+    const isCrowded =
+      isAwaited &&
+      (this.#options.isFull?.() === true || this.#awaited() > CROWD_PER_THREAD * this.#options.threads);
     group.startable.delete(context);
     group.running++;
     this.#running++;
+    if (options.listener.isFile) this.#runningFiles++;
     this.#speaking.add(context);
     this.#place(group);
     context.order = ++this.#order;
-    context.start(groupIsBusy);
+    const startMs = context.startOf(segment.index);
+    context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
+    const estimatedMs = context.estimateMs(segment.text.length);
+    const entry: RunningSegment = { segment, estimatedMs, move: () => undefined };
+    running.push(entry);
+    context.unsent.started(segment.index, estimatedMs);
+    this.#hold(context);
+    if (options.listener.isFile) this.#changed.add(context);
+    entry.move = options.start({ segment, startMs, isAwaited, isCrowded, readySinceMs });
+  }
+
+  /** Contexts that run a segment and whose listeners wait for first audio. */
+  #awaited(): number {
+    let awaited = 0;
+    for (const { isHeard, options } of this.#speaking) awaited += isHeard || options.listener.isFile ? 0 : 1;
+    return awaited;
+  }
+
+  /** The listener waited for the gate, not for the threads: the next segment is due now. */
+  #open(context: ScheduledContext): void {
+    context.isGated = false;
+    context.readySinceMs = this.nowMs();
+    const [next] = context.queued;
+    if (next !== undefined) this.#resume(context, next.index);
+  }
+
+  /** There is something to make again, from this segment on: text after all was made, or the gate opened. */
+  #resume(context: ScheduledContext, segment: number): void {
+    const nowMs = this.nowMs();
+    const { listener } = context.options;
+    listener.resumed(nowMs, segment);
+    // A file is due by its length, whatever it waited for.
+    if (!listener.isFile) listener.clock.reach(context.startOf(context.unfinishedFrom), nowMs);
+  }
+
+  #takeRunning({ running }: ScheduledContext, segment: ScheduledSegment): boolean {
+    const position = running.findIndex((entry) => entry.segment === segment);
+    if (position < 0) return false;
+    running.splice(position, 1);
+    return true;
+  }
+
+  /** A running segment was taken from the list: brings all accounts up to date. */
+  #ended(context: ScheduledContext): void {
+    const { group } = context;
+    this.#running--;
+    if (context.options.listener.isFile) {
+      this.#runningFiles--;
+      for (const file of this.#heldFiles) if (!file.isClosed) this.#changed.add(file);
+      this.#heldFiles.clear();
+    }
+    this.#endedMs = this.nowMs();
+    group.running--;
+    if (group.running === 0) group.idleSinceMs = this.nowMs();
+    if (context.running.length === 0) this.#speaking.delete(context);
+    if (group.contexts.has(context)) this.#changed.add(context);
+    this.#place(group);
+    this.#forgetIfEmpty(group);
+    try {
+      this.#hold(context);
+    } finally {
+      for (const { segment, move } of context.running) move(context.startOf(segment.index));
+      this.#wake();
+    }
+  }
+
+  /** Takes bytes from the audio budget, or gives them back, until the context has what its unsent audio needs. */
+  #hold(context: ScheduledContext): void {
+    const { group, options } = context;
+    const hadRoom = group.hasRoom();
+    const expectedMs = context.isClosed ? 0 : context.unsent.ms;
+    group.expectedMs += expectedMs - context.expectedInGroupMs;
+    context.expectedInGroupMs = expectedMs;
+    if (group.hasRoom() !== hadRoom) this.#place(group);
+    const bytes = Math.round(expectedMs * options.bytesPerMs);
+    if (bytes < 0) throw new InvariantError(`more audio was handed over than was made: ${-bytes} bytes`);
+    const changeBytes = bytes - context.heldBytes;
+    context.heldBytes = bytes;
+    this.audio.change(changeBytes);
   }
 
   /** The group's first context, its running segments or its room changed. */
@@ -247,6 +633,9 @@ export class Scheduler implements ScheduleHost {
   }
 
   #forgetIfEmpty(group: ContextGroup): void {
-    if (group.contexts.size === 0 && group.running === 0) this.#groups.delete(group.key);
+    if (group.contexts.size > 0 || group.running > 0) return;
+    this.#groups.delete(group.key);
+    if (group.share !== undefined) this.#options.clocks.give(group.share);
+    group.share = undefined;
   }
 }

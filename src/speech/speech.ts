@@ -6,13 +6,14 @@ import type { AudioFormat } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Lease } from '../accounts/lease.js';
 import type { Markup } from '../text/replacements.js';
-import type { Frame, Framing } from '../threads/messages.js';
+import { isWholeFraming, type Frame, type Framing } from '../threads/messages.js';
 import type { VoiceCatalogue } from '../threads/voices.js';
 
 export interface ContextOptions {
   /** The context owns it: it settles what was spoken, and closes the lease at `release`. */
   readonly lease: Lease;
-  /** Contexts of the same group count as one listener and have one bound of unsent audio. By default each is alone. */
+  /** Contexts of the same group count as one listener and have one bound of unsent audio. By default each is alone; whole files
+   * are together with those of their account. */
   readonly group?: object;
   readonly settings: SpeechSettings;
   /** Asked at the start of each utterance, for the same voice. By default `settings` hold for all. */
@@ -23,6 +24,14 @@ export interface ContextOptions {
   /** WebSockets: part of every message. Absent if the client gave none. */
   readonly clientContextId?: string;
 }
+
+/** The key of a context's group. */
+export const groupOf = ({
+  group,
+  framing,
+  lease,
+}: Pick<ContextOptions, 'group' | 'framing' | 'lease'>): object | string =>
+  group ?? (isWholeFraming(framing) ? lease.account : lease);
 
 /**
  * `speaking` while a context has audio to make or to hand over, or a flush to answer; `holding` while it only has text

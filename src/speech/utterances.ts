@@ -22,7 +22,7 @@ import {
   type ActorCommand,
   type SegmentRequest,
 } from '../threads/messages.js';
-import type { ScheduledSegment } from './schedule.js';
+import type { ScheduledSegment } from './scheduler.js';
 import type { ContextOptions } from './speech.js';
 
 /** UTF-16 units cut at a time: about 0.05 ms of work, so that the first segment starts before the rest is looked at. */
@@ -42,17 +42,7 @@ interface FlushEnd {
  * @param origins gets what each spoken form came from
  */
 export const requestOf = (
-  {
-    text,
-    words,
-    forms = [],
-    pauseMs,
-    before,
-    beforeIsWhole,
-    after,
-    index,
-    startsInToken,
-  }: Segment & Pick<ScheduledSegment, 'index'>,
+  { text, words, forms = [], pauseMs, before, beforeIsWhole, after, startsInToken }: Segment,
   settings: SpeechSettings,
   bounds: Bounds,
   language: string,
@@ -69,7 +59,6 @@ export const requestOf = (
   before,
   beforeIsWhole: beforeIsWhole === true,
   after,
-  isFirst: index === 0,
   ...(pauseMs !== undefined && { pauseMs }),
   settings,
 });

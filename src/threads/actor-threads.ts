@@ -14,8 +14,15 @@ import { encodingNames, type Encoding } from '../api/formats.js';
 import { TickBatch } from '../tick.js';
 import { EffortTable, type Effort } from './effort.js';
 import { packCommands, unpackFrames, type FrameMail } from './mail.js';
-import { ACTOR_READY, actorOfContext, firstContextId } from './messages.js';
-import type { ActorCommand, ActorError, ActorThreadData, ActorThreadMessage, Frame } from './messages.js';
+import { actorOfContext, firstContextId } from './messages.js';
+import type {
+  ActorCommand,
+  ActorError,
+  ActorReady,
+  ActorThreadData,
+  ActorThreadMessage,
+  Frame,
+} from './messages.js';
 import { Vitals } from './vitals.js';
 import type { Watchdog } from './watchdog.js';
 
@@ -27,6 +34,8 @@ interface ActorThreadsEvents {
   started: [actor: number];
   /** A thread became ready, or ended. */
   changed: [];
+  /** A load measured what the encodings cost. */
+  costs: [costs: ActorReady['encodingCosts']];
 }
 
 interface ActorThread {
@@ -52,6 +61,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   readonly #watchdog: Watchdog;
   readonly #size: number;
   readonly #bounds: Bounds;
+  readonly #clocks: SharedArrayBuffer;
   readonly #threads = new Map<number, ActorThread>();
   readonly #respawns = new Set<NodeJS.Timeout>();
   #nextActor = 0;
@@ -61,6 +71,8 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   constructor(options: {
     readonly threads: number;
     readonly bounds: Bounds;
+    /** Backs `ClockTable`. */
+    readonly clocks: SharedArrayBuffer;
     readonly watchdog: Watchdog;
     readonly entry: URL;
     readonly log: Log;
@@ -71,6 +83,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     this.#watchdog = options.watchdog;
     this.#size = options.threads;
     this.#bounds = options.bounds;
+    this.#clocks = options.clocks;
     for (let i = 0; i < options.threads; i++) this.#spawn();
   }
 
@@ -157,6 +170,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       bounds: this.#bounds,
       vitals: vitals.buffer,
       effort: effort.buffer,
+      clocks: this.#clocks,
     };
     const worker = new Worker(this.#entry, {
       workerData,
@@ -177,8 +191,8 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       ready: false,
     };
     this.#threads.set(actor, thread);
-    worker.on('message', (mail: FrameMail | ActorError | typeof ACTOR_READY) => {
-      if (mail === ACTOR_READY) this.#onReady(actor, thread, vitals);
+    worker.on('message', (mail: FrameMail | ActorError | ActorReady) => {
+      if ('encodingCosts' in mail) this.#onReady(actor, thread, vitals, mail);
       else if ('reason' in mail)
         this.#log.error({ actor, reason: mail.reason }, 'mail to an actor thread belongs to no context');
       else for (const frame of unpackFrames(mail)) this.#onFrame(actor, thread, frame);
@@ -193,8 +207,9 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     return actor;
   }
 
-  #onReady(actor: number, thread: ActorThread, vitals: Vitals): void {
+  #onReady(actor: number, thread: ActorThread, vitals: Vitals, { encodingCosts }: ActorReady): void {
     thread.ready = true;
+    this.emit('costs', encodingCosts);
     this.#watchdog.watch(vitals, () => {
       this.#log.error({ actor }, 'an actor thread hangs: it is ended');
       // Unlike a synthesis thread it runs no native code, so it can be ended at any moment.

@@ -7,8 +7,6 @@ import { monotonicMs } from '../monotonic.js';
 
 /** The cost of some work, and the speech that it made. */
 export interface Effort {
-  /** Time that passed, including waits for a core; its cost on the GPU, if the thread waits for one in it. */
-  readonly wallMs: number;
   /** CPU time of the thread in this work; its cost on the GPU, if the thread waits for one in it. */
   readonly cpuMs: number;
   /** CPU time of the thread between this work and the work before: messages, and garbage collection. */
@@ -16,7 +14,7 @@ export interface Effort {
   readonly speechMs: number;
   /** Segments that were begun: first steps, of a synthesis thread. */
   readonly begun: number;
-  /** Time that passed in these first steps. */
+  /** CPU time of these first steps; their cost on the GPU. */
   readonly beginMs: number;
 }
 
@@ -28,7 +26,6 @@ export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<
     if (sum === undefined) sums.set(key, effort);
     else
       sums.set(key, {
-        wallMs: sum.wallMs + effort.wallMs,
         cpuMs: sum.cpuMs + effort.cpuMs,
         aroundCpuMs: sum.aroundCpuMs + effort.aroundCpuMs,
         speechMs: sum.speechMs + effort.speechMs,
@@ -39,7 +36,7 @@ export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<
   return sums;
 };
 
-const FIELDS = 6;
+const FIELDS = 5;
 
 /** CPU time of the calling thread, in milliseconds. */
 const threadCpuMs = (): number => {
@@ -76,18 +73,17 @@ export class EffortTable {
     const startCpuMs = threadCpuMs();
     let aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
     return (row, speechMs, isFirst = false, costMs) => {
-      const wallMs = monotonicMs() - startMs;
       this.#endedCpuMs = threadCpuMs();
-      this.#add(row, 0, costMs ?? wallMs);
-      this.#add(row, 1, costMs ?? this.#endedCpuMs - startCpuMs);
-      this.#add(row, 2, aroundCpuMs);
+      const cpuMs = costMs ?? this.#endedCpuMs - startCpuMs;
+      this.#add(row, 0, cpuMs);
+      this.#add(row, 1, aroundCpuMs);
       aroundCpuMs = 0;
-      this.#add(row, 3, speechMs);
+      this.#add(row, 2, speechMs);
       if (isFirst) {
-        this.#add(row, 4, 1);
-        this.#add(row, 5, costMs ?? wallMs);
+        this.#add(row, 3, 1);
+        this.#add(row, 4, cpuMs);
       }
-      return wallMs;
+      return monotonicMs() - startMs;
     };
   }
 
@@ -100,8 +96,8 @@ export class EffortTable {
   take(row: number): Effort {
     const grown = (field: number) => this.#grown(row, field);
     return {
-      ...{ wallMs: grown(0), cpuMs: grown(1), aroundCpuMs: grown(2) },
-      ...{ speechMs: grown(3), begun: grown(4), beginMs: grown(5) },
+      ...{ cpuMs: grown(0), aroundCpuMs: grown(1), speechMs: grown(2) },
+      ...{ begun: grown(3), beginMs: grown(4) },
     };
   }
 

@@ -7,14 +7,14 @@
  * Offsets and durations of engine audio are in samples at the rate of the voice.
  */
 import type { MessagePort } from 'node:worker_threads';
-import type { AudioFormat } from '../api/formats.js';
+import type { AudioFormat, Encoding } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { GpuGraphs, LogLevel, Provider } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Replacement } from '../text/replacements.js';
 import type { Span } from '../text/words.js';
 import type { Placement } from './gpu.js';
-import type { LongStep, Voice, VoicePack } from './voices.js';
+import type { LongStep, Voice, VoiceCost, VoicePack } from './voices.js';
 
 /** `Span`: a range of UTF-16 offsets into a segment's text. `Replacement`: the spoken form of some of its tokens. */
 export type { Replacement, Span };
@@ -47,6 +47,8 @@ export interface SynthesisThreadData {
   readonly vitals: SharedArrayBuffer;
   /** Backs `EffortTable`: a row for each voice, in the order of the packs. */
   readonly effort: SharedArrayBuffer;
+  /** Backs `ClockTable`. */
+  readonly clocks: SharedArrayBuffer;
 }
 
 const CONTEXTS_PER_ACTOR = 2 ** 32;
@@ -69,6 +71,8 @@ export interface ActorThreadData {
   readonly vitals: SharedArrayBuffer;
   /** Backs `EffortTable`: a row for each encoding, in the order of `encodingNames`. */
   readonly effort: SharedArrayBuffer;
+  /** Backs `ClockTable`. */
+  readonly clocks: SharedArrayBuffer;
 }
 
 /** One segment to speak, for an engine. */
@@ -87,8 +91,13 @@ export interface SegmentRequest {
   readonly after: string;
   /** `before` reaches back to the start of its clause. */
   readonly beforeIsWhole?: boolean;
-  /** The first of its context: first audio waits for it. */
+  /** Its listener waits for first audio. */
   readonly isFirst?: boolean;
+  /**
+   * So do many others, or the machine is full. An engine may begin with a longer chunk: that costs less than several, and the
+   * last of them waits less.
+   */
+  readonly isCrowded?: boolean;
   /** Silence of this length, and no text. */
   readonly pauseMs?: number;
   readonly settings: SpeechSettings;
@@ -120,8 +129,12 @@ export interface SynthesisJob extends SegmentRequest {
   readonly slot: number;
   /** The actor thread that hosts the context. */
   readonly actor: number;
-  /** Backs the `GroupClock` of its group. Absent if the job does not count for a group. */
-  readonly groupClock?: SharedArrayBuffer;
+  /** Number of the playback clock of its context. */
+  readonly clock: number;
+  /** Number of the clock that says what its group has had. Absent if the job does not count for a group. */
+  readonly share?: number;
+  /** Its listener waits for first audio, or nobody listens to what is made of it: a whole file. */
+  readonly urgency: 'playing' | 'first' | 'file';
 }
 
 /** The compute time of a job. */
@@ -158,6 +171,8 @@ export type SynthesisHello =
       readonly placements: ReadonlyMap<string, Placement>;
       /** The long step of each voice that has one, by voice id. */
       readonly longSteps: ReadonlyMap<string, LongStep>;
+      /** What the voices cost, as the load measured it, by voice id. */
+      readonly costs: ReadonlyMap<string, VoiceCost>;
       readonly loadedPacks: number;
     }
   /** A pack was loaded because a job needed it; another may have been unloaded. */
@@ -198,7 +213,10 @@ export type ChunkMail =
     };
 
 /** The first message of an actor thread: its encoders are loaded. Mail and errors follow. */
-export const ACTOR_READY = 'ready';
+export interface ActorReady {
+  /** What the encodings cost, as far as the load measured it: CPU time of a millisecond of speech, in milliseconds. */
+  readonly encodingCosts: ReadonlyMap<Encoding, number>;
+}
 
 /** Actor thread to front thread: mail came that belongs to no context. It is logged. */
 export interface ActorError {
@@ -247,6 +265,8 @@ export type ActorCommand =
       readonly timestamps: boolean;
       /** The rate of the chunks. */
       readonly engineSampleRateHz: number;
+      /** Number of its playback clock. */
+      readonly clock: number;
       /** WebSockets: the client's name for the context, part of every message. Absent if it gave none. */
       readonly clientContextId?: string;
     }

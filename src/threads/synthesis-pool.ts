@@ -13,6 +13,7 @@ import type { Clock } from '../monotonic.js';
 import { GpuState, type Placement } from './gpu.js';
 import { Job, SynthesisThread } from './synthesis-thread.js';
 import type { JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
+import type { PlaybackClock } from './playback-clock.js';
 import type { LongStep } from './voices.js';
 
 /**
@@ -164,16 +165,16 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   /** The longest step of a voice, if its steps are long. */
   longStep(voiceId: string): LongStep | undefined {
     let longest: LongStep | undefined;
-    for (const { longSteps } of this.ready) {
-      const step = longSteps.get(voiceId);
+    for (const thread of this.#threads) {
+      const step = thread.isReady ? thread.longSteps.get(voiceId) : undefined;
       if (step !== undefined && (longest === undefined || step.ms > longest.ms)) longest = step;
     }
     return longest;
   }
 
-  /** Runs a job as soon as a thread has room. */
-  run(request: JobRequest, playFromMs: number): Job {
-    const job = new Job(request, playFromMs, this.longStep(request.settings.voiceId) !== undefined);
+  /** Runs a job as soon as a thread has room. @param startMs position of its first sample, by the clock of its context */
+  run(request: JobRequest, clock: PlaybackClock, startMs: number): Job {
+    const job = new Job(request, clock, startMs, this.longStep(request.settings.voiceId) !== undefined);
     void job.outcome.then(() => this.#serveWaiting());
     this.#waiting.push(job);
     this.#serveWaiting();
@@ -228,7 +229,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   #threadFor(job: Job): SynthesisThread | undefined {
     const threads = this.ready;
     if (job.isLong) return fewestJobs(threads.slice(0, longThreadsOf(threads.length)));
-    const isUrgent = job.playFromMs < this.#options.clock() + this.#longestStepMs;
+    const isUrgent = job.dueMs < this.#options.clock() + this.#longestStepMs;
     const free = isUrgent ? fewestJobs(threads.filter(({ hasLongJobs }) => !hasLongJobs)) : undefined;
     return free ?? fewestJobs(threads);
   }

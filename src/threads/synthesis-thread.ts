@@ -37,7 +37,8 @@ import type {
 } from './messages.js';
 import { GpuState, type Placement } from './gpu.js';
 import { Vitals } from './vitals.js';
-import type { LongStep } from './voices.js';
+import type { PlaybackClock } from './playback-clock.js';
+import type { LongStep, VoiceCost } from './voices.js';
 import type { Watchdog } from './watchdog.js';
 
 /** A segment to speak. The thread that runs it adds the slot. */
@@ -57,15 +58,21 @@ export class Job {
   /** Never rejects. */
   readonly outcome: Promise<JobOutcome>;
   readonly #resolve: (outcome: JobOutcome) => void;
-  #playFromMs: number;
+  readonly #clock: PlaybackClock;
+  #startMs: number;
   /** Where it runs. */
   #place: { readonly control: JobControl; readonly slot: number } | undefined;
   #isSettled = false;
 
-  constructor(request: JobRequest, playFromMs: number, isLong = false) {
+  /**
+   * @param clock of its context
+   * @param startMs position of its first sample in the audio of the context
+   */
+  constructor(request: JobRequest, clock: PlaybackClock, startMs: number, isLong = false) {
     this.request = request;
     this.isLong = isLong;
-    this.#playFromMs = playFromMs;
+    this.#clock = clock;
+    this.#startMs = startMs;
     ({ promise: this.outcome, resolve: this.#resolve } = Promise.withResolvers<JobOutcome>());
   }
 
@@ -73,15 +80,15 @@ export class Job {
     return this.#isSettled;
   }
 
-  /** When its first sample is due, by the clock of playback deadlines. */
-  get playFromMs(): number {
-    return this.#playFromMs;
+  /** When its first sample is due. */
+  get dueMs(): number {
+    return this.#clock.at(this.#startMs);
   }
 
-  /** The listener's playback clock moved. */
-  setPlayFrom(playFromMs: number): void {
-    this.#playFromMs = playFromMs;
-    if (!this.#isSettled) this.#place?.control.setPlayFrom(this.#place.slot, playFromMs);
+  /** The position of its first sample is better known. */
+  setStart(startMs: number): void {
+    this.#startMs = startMs;
+    if (!this.#isSettled) this.#place?.control.setStart(this.#place.slot, startMs);
   }
 
   /**
@@ -95,7 +102,7 @@ export class Job {
 
   /** Its thread: the job takes the slot. */
   begin(control: JobControl, slot: number): void {
-    control.begin(slot, this.#playFromMs);
+    control.begin(slot, this.#startMs);
     this.#place = { control, slot };
   }
 
@@ -105,6 +112,12 @@ export class Job {
     this.#resolve(outcome);
   }
 }
+
+/**
+ * Niceness of synthesis threads above that of the process: the front thread's sends come first. Not more, because a busy program
+ * of normal priority would take nearly all of a core: with 10 it leaves a tenth, with 2 two fifths.
+ */
+export const SYNTHESIS_NICENESS = 2;
 
 export interface SynthesisThreadOptions extends Omit<SynthesisThreadData, 'control' | 'vitals' | 'effort'> {
   readonly watchdog: Watchdog;
@@ -151,7 +164,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   constructor(options: SynthesisThreadOptions) {
     super();
     this.#options = options;
-    const { packs, packsLoadedMax, executionProvider, gpu, logLevel, bounds, entry, log } = options;
+    const { packs, packsLoadedMax, executionProvider, gpu, logLevel, bounds, clocks, entry, log } = options;
     this.#control = new JobControl(bounds.jobsPerThreadMax);
     this.effort = new EffortTable(packs.reduce((sum, { voices }) => sum + voices.length, 0));
     this.#freeSlots = Array.from({ length: bounds.jobsPerThreadMax }, (_, slot) => slot);
@@ -165,6 +178,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       control: this.#control.buffer,
       vitals: this.#vitals.buffer,
       effort: this.effort.buffer,
+      clocks,
     };
     this.#piscina = new Piscina({
       filename: entry.href,
@@ -176,7 +190,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       // The default freezes an idle thread's event loop: no messages, no timers.
       atomics: 'disabled',
       // The front thread's sends must not wait for inference.
-      niceIncrement: 10,
+      niceIncrement: SYNTHESIS_NICENESS,
       execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: {
         maxOldGenerationSizeMb: bounds.synthesisHeapMiBMax,
@@ -215,6 +229,11 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   /** The long step of each voice that has one, by voice id. */
   get longSteps(): ReadonlyMap<string, LongStep> {
     return this.#hello?.longSteps ?? new Map();
+  }
+
+  /** What the voices cost, as the load measured it. */
+  get costs(): ReadonlyMap<string, VoiceCost> {
+    return this.#hello?.costs ?? new Map();
   }
 
   get loadedPacks(): number {

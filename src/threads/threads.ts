@@ -7,6 +7,7 @@ import { monotonicMs } from '../monotonic.js';
 import { ActorThreads } from './actor-threads.js';
 import { sumEfforts, type Effort } from './effort.js';
 import { Generations } from './generations.js';
+import { ClockTable } from './playback-clock.js';
 import { GpuState } from './gpu.js';
 import type { SynthesisThread } from './synthesis-thread.js';
 import type { Voices } from './voices.js';
@@ -32,12 +33,15 @@ export interface ThreadsOptions {
 export class Threads {
   readonly generations: Generations;
   readonly actors: ActorThreads;
+  /** Of contexts, and of groups. */
+  readonly clocks: ClockTable;
   readonly #watchdog: Watchdog;
 
   constructor({ config, voices, synthesisEntry, actorEntry, ...options }: ThreadsOptions) {
     const { bounds, log, packsLoadedMax, watchdog = new Watchdog(bounds, monotonicMs) } = options;
     const { synthesisThreads, actorThreads, executionProvider, gpu, logLevel } = config;
-    const shared = { bounds, log, watchdog };
+    this.clocks = new ClockTable(4 * bounds.contextsMax);
+    const shared = { bounds, log, watchdog, clocks: this.clocks.buffer };
     const clock = monotonicMs;
     this.#watchdog = watchdog;
     this.generations = new Generations(voices, {

@@ -37,6 +37,14 @@ export interface LongStep {
   readonly speechMs: number;
 }
 
+/** What speech of a voice costs. */
+export interface VoiceCost {
+  /** CPU time of a millisecond of speech, in milliseconds. */
+  readonly cpu: number;
+  /** CPU time of the first step of a segment, in milliseconds. */
+  readonly beginMs: number;
+}
+
 export interface Voice {
   readonly id: string;
   /** Rate of the samples that the engine makes, before the actor resamples them. */

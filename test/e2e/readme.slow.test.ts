@@ -144,13 +144,14 @@ t.test('npm run keys', async (t) => {
     const { stdout } = await inShell(line.replace('svc_sk_...', made), packageRoot);
     outputs.push(stdout);
   }
-  const [create = '', account = '', kiosk = '', credit = '', set = '', rename = '', suspend = ''] = outputs;
-  const [list = '', revoke = ''] = outputs.slice(7);
+  const [create = '', account = '', kiosk = '', credit = '', set = '', defaults = ''] = outputs;
+  const [rename = '', suspend = '', list = '', revoke = ''] = outputs.slice(6);
   t.match(create, /^svc_sk_\w+$/m);
   t.match(account, /^svc_sk_\w+$/m);
   t.match(kiosk, /^svc_sk_\w+$/m);
   t.match(credit, /60000 credits/);
   t.match(set, /has spent \d+ of 5000 credits/);
+  t.match(defaults, /normalizes text, speaks at speed 1\.1/);
   t.match(rename, /is named "front desk"/);
   t.match(suspend, /is suspended/);
   t.match(list, /ada +60000/);

@@ -2,10 +2,10 @@
 import t from 'tap';
 import { limits } from '../../src/limits.js';
 import { AudioBudget, heldBytesPerMs } from '../../src/speech/audio-budget.js';
-import type { ContextSchedule, ScheduledSegment } from '../../src/speech/schedule.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import { ByteBudget } from '../../src/byte-budget.js';
 import { startFront, GOOD_KEY, eventually } from '../support/front-server.js';
+import { BenchContext, schedulerOptions, segment, type Start } from '../support/scheduling.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { openWs } from '../support/socket-client.js';
 import { pause } from '../support/waiting.js';
@@ -102,33 +102,22 @@ t.test('a millisecond of audio counts as its samples or its base64, whichever is
 });
 
 t.test('with hundreds of stalled readers the budget holds, and a newcomer gets audio', (t) => {
-  const started: { schedule: ContextSchedule; segment: ScheduledSegment }[] = [];
+  const started: Start[] = [];
   const POOL = 8 * 1024 * 1024;
   const BYTES_PER_MS = 48;
   const SEGMENT_MS = 700;
-  const scheduler = new Scheduler({
-    clock: () => 0,
-    threads: 2,
-    jobsMax: 256,
-    bounds: { ...limits, unsentAudioBytesMax: POOL },
-  });
-  const segment = (index: number): ScheduledSegment => ({
-    index,
-    text: 'ten letter',
-    words: [],
-    tokenContinues: false,
-    speak: true,
-    before: '',
-    after: '',
-  });
+  const scheduler = new Scheduler(
+    schedulerOptions(() => 0, {
+      ...{ threads: 2, jobsMax: 256 },
+      bounds: { ...limits, unsentAudioBytesMax: POOL },
+    }),
+  );
   const open = () => {
-    const owner = {
-      start: (segment: ScheduledSegment) => started.push({ schedule, segment }),
-      moved: () => undefined,
-      resumed: () => undefined,
-    };
-    const schedule = scheduler.open({}, owner, BYTES_PER_MS);
-    for (let index = 0; index < 30; index++) schedule.enqueue(segment(index));
+    const schedule = new BenchContext(scheduler, {
+      bytesPerMs: BYTES_PER_MS,
+      onStart: (start) => started.push(start),
+    });
+    for (let index = 0; index < 30; index++) schedule.enqueue(segment(index, 10));
     return schedule;
   };
   const work = (): void => {
@@ -139,24 +128,24 @@ t.test('with hundreds of stalled readers the budget holds, and a newcomer gets a
   work();
   t.ok(scheduler.audio.bytes < POOL, `${scheduler.audio.bytes}`);
   t.ok(
-    greedy.every(({ unsentMs }) => unsentMs < 20_000),
+    greedy.every(({ context }) => context.unsentMs < 20_000),
     'stopped before their own bound',
   );
   const newcomer = open();
   work();
-  t.ok(newcomer.unsentMs >= SEGMENT_MS, 'it has audio to play');
+  t.ok(newcomer.context.unsentMs >= SEGMENT_MS, 'it has audio to play');
 
   const more = Array.from({ length: 100 }, open);
   work();
   const overshoot = 256 * SEGMENT_MS * BYTES_PER_MS;
   t.ok(scheduler.audio.bytes <= POOL + overshoot, `${scheduler.audio.bytes}`);
-  for (const schedule of [...greedy, newcomer]) schedule.handed(schedule.unsentMs);
+  for (const schedule of [...greedy, newcomer]) schedule.handed(schedule.context.unsentMs);
   work();
   t.ok(
-    more.every(({ unsentMs }) => unsentMs > 0),
+    more.every(({ context }) => context.unsentMs > 0),
     'freed room goes to waiting contexts',
   );
-  for (const schedule of [...greedy, newcomer, ...more]) scheduler.close(schedule);
+  for (const schedule of [...greedy, newcomer, ...more]) schedule.close();
   t.equal(scheduler.audio.bytes, 0);
   t.end();
 });

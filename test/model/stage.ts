@@ -2,13 +2,13 @@
 import fc from 'fast-check';
 import type { ActorThreads } from '../../src/threads/actor-threads.js';
 import { Context } from '../../src/speech/context.js';
-import { ContextMeter } from '../../src/speech/playback.js';
 import type { ActorCommand, Frame } from '../../src/threads/messages.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
 import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import { OneByOne } from '../../src/slices.js';
+import { ClockTable } from '../../src/threads/playback-clock.js';
 import type { Generations } from '../../src/threads/generations.js';
 import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
 
@@ -102,6 +102,7 @@ export class Stage {
   readonly #lines: Line[] = [];
   readonly #running: Running[] = [];
   readonly #scheduler: Scheduler;
+  readonly #clocks = new ClockTable(CONTEXTS + GROUPS);
   /** Contexts that use a generation of voices. */
   #entered = 0;
   #nowMs = 0;
@@ -109,6 +110,7 @@ export class Stage {
   constructor() {
     this.#scheduler = new Scheduler({
       clock: () => this.#nowMs,
+      clocks: this.#clocks,
       threads: THREADS,
       jobsMax: JOBS_MAX,
       bounds: {
@@ -228,7 +230,7 @@ export class Stage {
           cancel: () => {
             running.isCancelled = true;
           },
-          setPlayFrom: () => undefined,
+          setStart: () => undefined,
         };
       },
     };
@@ -266,7 +268,8 @@ export class Stage {
       generations: generations as unknown as Generations,
       actors: actors as unknown as ActorThreads,
       bounds: limits,
-      meter: new ContextMeter(metrics, () => this.#nowMs, options),
+      clocks: this.#clocks,
+      metrics,
       log: {
         error: () => {
           throw new Error('a fault of the scheduling');
@@ -346,7 +349,7 @@ export class Stage {
     if (this.#scheduler.runningSegments !== this.#running.length)
       throw new Error(`${this.#scheduler.runningSegments} running, ${this.#running.length} with the pool`);
     for (const { schedule } of this.#contexts)
-      if (this.#running.length === 0 && schedule.queuedSegments > 0 && !schedule.isGateShut())
+      if (this.#running.length === 0 && schedule.queued.length > 0 && !this.#scheduler.isGateShut(schedule))
         throw new Error('segments wait while nothing runs');
     for (const line of this.#lines) {
       if (line.settled > line.accepted.length) throw new Error('charged for more than was accepted');

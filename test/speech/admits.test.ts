@@ -1,14 +1,18 @@
 /** When a context asks whether the machine has capacity: before words that nobody counted yet, and never for a listener who is served. */
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
+import { createLog, type Log } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
 import { OneByOne } from '../../src/slices.js';
 import { Context } from '../../src/speech/context.js';
-import { ContextMeter } from '../../src/speech/playback.js';
+import { Costs } from '../../src/speech/costs.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
+import type { Framing } from '../../src/threads/messages.js';
 import type { ActorThreads } from '../../src/threads/actor-threads.js';
+import { ClockTable } from '../../src/threads/playback-clock.js';
 import type { Generations } from '../../src/threads/generations.js';
+import { lease, optionsOf, start } from '../support/dispatch-bench.js';
 
 const createContext = () => {
   const time = { nowMs: 0 };
@@ -17,7 +21,7 @@ const createContext = () => {
   const job = {
     outcome: new Promise(() => undefined),
     cancel: () => undefined,
-    setPlayFrom: () => undefined,
+    setStart: () => undefined,
   };
   const voices = { speakerIds: ['ada'], sampleRateHz: () => 1_000, language: () => 'en-US' };
   const generation = { number: 1, voices, pool: { run: () => job } };
@@ -37,15 +41,17 @@ const createContext = () => {
     timestamps: false,
   };
   const clock = () => time.nowMs;
+  const clocks = new ClockTable(2);
   const context = new Context({
     id: 1,
     options,
     sink: () => undefined,
-    scheduler: new Scheduler({ clock, threads: 1, jobsMax: 8, bounds: limits }),
+    scheduler: new Scheduler({ clock, clocks, threads: 1, jobsMax: 8, bounds: limits }),
     generations: generations as unknown as Generations,
     actors: { send: () => undefined } as unknown as ActorThreads,
     bounds: limits,
-    meter: new ContextMeter(new Metrics(), clock, options),
+    clocks,
+    metrics: new Metrics(),
     log: { error: () => undefined },
     later: new OneByOne(),
     admits: ({ textUnits }) => {
@@ -91,4 +97,56 @@ t.test('a listener whose speech is being made or played goes on without a questi
   t.equal(context.admits(10), true, 'it is being played');
   t.strictSame(asked, []);
   t.end();
+});
+
+t.test('what a listener needs: since when it waits for first audio, then how much it has in hand', (t) => {
+  const { context, time } = createContext();
+  t.equal(context.demand, null, 'nothing to be made');
+  time.nowMs = 1_000;
+  context.append('Well');
+  t.match(context.demand, { isAwaiting: true, slackMs: 0, remainingMs: 2_000 }, 'text is coming');
+  context.append(', this is a whole sentence of some length. And');
+  t.match(context.demand, { isAwaiting: true, slackMs: 0 });
+  time.nowMs = 1_400;
+  t.match(context.demand, { isAwaiting: true, slackMs: -400 });
+  context.deliver({ type: 'audio', contextId: 1, segment: 0, durationMs: 1_000, bytes: Buffer.alloc(1) });
+  t.match(context.demand, { isAwaiting: false, slackMs: 1_000 });
+  time.nowMs = 1_600;
+  t.match(context.demand, { isAwaiting: false, slackMs: 1_000 }, 'it has not taken its audio');
+  context.release();
+  t.equal(context.demand, null);
+  t.end();
+});
+
+/** Speech of the voice costs five times its playing time: one thread makes none in time. */
+const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {
+  const lines: Record<string, unknown>[] = [];
+  const costs = Costs.unknown();
+  costs.measuredVoice('scripted', { cpu: 5, beginMs: 600 });
+  const log = { ...createLog('silent', limits), warn: (fields: object) => lines.push({ ...fields }) };
+  const dispatcher = await start({ threads: 1, overload, costs, log: log as unknown as Log });
+  t.teardown(() => dispatcher.close(1_000));
+  const admits = (framing: Framing) =>
+    dispatcher.admits({ ...optionsOf(lease().granted), framing, textUnits: 40 });
+  return { admits, lines, dispatcher };
+};
+
+t.test('what the machine cannot make is refused, whole files never; the log says why, once', async (t) => {
+  const { admits, lines, dispatcher } = await slowMachine(t, 'refuse');
+  // At once: an utterance that never begins counts for some milliseconds.
+  t.strictSame((['stream', 'stream', 'socket'] as const).map(admits), [true, false, false]);
+  for (let file = 0; file < 20; file++) t.equal(admits('whole'), true);
+  t.equal(admits('elevenlabs-whole'), true);
+  t.equal(lines.length, 1);
+  const [line] = lines;
+  t.match(line, { refusals: 1, supply: /cores|synthesis threads/, seconds: Number });
+  const { ratio, askedMs, promisedMs } = line as Record<string, number>;
+  t.ok(ratio! > 1 && Math.abs(ratio! - askedMs! / promisedMs!) < 1e-9, 'by hand');
+  t.ok(dispatcher.freeCores > 0);
+});
+
+t.test('a service that is to be late refuses nobody', async (t) => {
+  const { admits, lines } = await slowMachine(t, 'late');
+  for (let listener = 0; listener < 20; listener++) t.equal(admits('stream'), true);
+  t.same(lines, []);
 });

@@ -1,12 +1,19 @@
 /**
- * What each listener gets when a socket speaks in many contexts: the scheduler, the step queues of two threads and the
- * clocks of the groups, with steps that take simulated time.
+ * What each listener gets when many speak at once, or a socket speaks in many contexts: the scheduler, the step queues of two
+ * threads, the playback clocks and the shares of the groups, with steps that take simulated time.
  */
 import t from 'tap';
 import { limits } from '../../src/limits.js';
-import type { ContextSchedule, ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
-import { Scheduler } from '../../src/speech/scheduler.js';
-import { StepQueue } from '../../workers/step-queue.js';
+import { Listener } from '../../src/speech/listener.js';
+import {
+  Scheduler,
+  type ScheduledContext,
+  type ScheduledSegment,
+  type SegmentStart,
+} from '../../src/speech/scheduler.js';
+import { ClockTable, type PlaybackClock } from '../../src/threads/playback-clock.js';
+import { StepQueue, type StepDue } from '../../workers/step-queue.js';
+import { countShare } from '../../workers/synthesis-thread.js';
 
 const THREADS = 2;
 const CHUNKS_MS = [120, 250];
@@ -24,67 +31,76 @@ const segment = (index: number): ScheduledSegment => ({
 });
 
 /** Plays in real time from its first audio on, and always has text. */
-class Listener implements SegmentOwner {
+class Hearer {
   readonly #machine: Machine;
-  readonly #schedule: ContextSchedule;
-  readonly #jobs = new Map<ScheduledSegment, { playFromMs: number }>();
+  readonly #context: ScheduledContext;
+  readonly #listener: Listener;
+  readonly #group: number | undefined;
   readonly #beganMs: number;
   #segments = 0;
-  #dryAtMs = Number.POSITIVE_INFINITY;
   firstAudioMs = Number.POSITIVE_INFINITY;
   dryMs = 0;
-  heardMs = 0;
 
-  constructor(machine: Machine, group: object) {
+  constructor(machine: Machine, group?: object) {
     this.#machine = machine;
     this.#beganMs = machine.nowMs;
-    this.#schedule = machine.scheduler.open(group, this);
+    this.#listener = new Listener(machine.clocks.clock(machine.clocks.take()), 'stream', machine.nowMs);
+    this.#context = machine.scheduler.open({
+      ...{ group: group ?? {}, listener: this.#listener, bytesPerMs: 0, speed: 1 },
+      start: (start) => this.#start(start),
+    });
+    this.#group = group === undefined ? undefined : machine.scheduler.shareOf(this.#context);
     this.#write();
   }
 
-  start(started: ScheduledSegment, playFromMs: number): void {
-    const job = { playFromMs };
-    this.#jobs.set(started, job);
-    const { group, runningSegments } = this.#schedule;
-    const clock = runningSegments === 1 ? group.clock : undefined;
+  get heardMs(): number {
+    return this.#listener.arrivedMs;
+  }
+
+  #start({ segment: started, startMs, isAwaited }: SegmentStart): (startMs: number) => void {
+    const job = { clock: this.#listener.clock, startMs, isAwaited };
+    const { clocks, scheduler } = this.#machine;
+    const isShared = this.#group !== undefined && this.#context.running.length === 1;
+    const share = isShared ? { group: this.#group, clock: clocks.clock(this.#group) } : undefined;
     void this.#machine
-      .speak(job, clock, (chunkMs) => this.#hear(chunkMs))
+      .speak(job, share, (chunkMs) => this.#hear(started.index, chunkMs))
       .then((durationMs) => {
-        this.#jobs.delete(started);
         this.#write();
-        this.#schedule.finished(started, durationMs);
+        scheduler.finished(this.#context, started, durationMs);
       });
+    return (movedMs) => {
+      job.startMs = movedMs;
+    };
   }
-
-  moved(moved: ScheduledSegment, playFromMs: number): void {
-    const job = this.#jobs.get(moved);
-    if (job !== undefined) job.playFromMs = playFromMs;
-  }
-
-  resumed(): void {}
 
   #write(): void {
-    while (this.#schedule.queuedSegments < 2) this.#schedule.enqueue(segment(this.#segments++));
+    while (this.#context.queued.length < 2)
+      this.#machine.scheduler.enqueue(this.#context, segment(this.#segments++));
   }
 
-  #hear(chunkMs: number): void {
-    const { nowMs } = this.#machine;
-    if (this.heardMs === 0) {
-      this.firstAudioMs = nowMs - this.#beganMs;
-      this.#dryAtMs = nowMs;
-    }
-    this.dryMs = Math.max(this.dryMs, nowMs - this.#dryAtMs);
-    this.#dryAtMs = Math.max(this.#dryAtMs, nowMs) + chunkMs;
-    this.heardMs += chunkMs;
-    this.#schedule.handed(chunkMs);
+  #hear(index: number, chunkMs: number): void {
+    const { nowMs, scheduler } = this.#machine;
+    if (this.heardMs === 0) this.firstAudioMs = nowMs - this.#beganMs;
+    this.dryMs = Math.max(this.dryMs, this.#listener.arrived(nowMs, index, chunkMs));
+    scheduler.handed(this.#context, chunkMs);
   }
 }
 
+interface SimulatedJob {
+  readonly clock: PlaybackClock;
+  readonly isAwaited: boolean;
+  startMs: number;
+}
+
 class Machine {
+  readonly clocks = new ClockTable(2_000);
   readonly scheduler: Scheduler;
   nowMs = 1_000;
   readonly #msPerStepMs: number;
-  readonly #threads = Array.from({ length: THREADS }, () => ({ queue: new StepQueue(), jobs: 0 }));
+  readonly #threads = Array.from({ length: THREADS }, () => ({
+    queue: new StepQueue(() => this.nowMs),
+    jobs: 0,
+  }));
   readonly #sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
 
   /** @param capacity seconds of speech that all threads make in a second */
@@ -92,14 +108,15 @@ class Machine {
     this.#msPerStepMs = capacity / THREADS;
     this.scheduler = new Scheduler({
       clock: () => this.nowMs,
+      clocks: this.clocks,
       threads: THREADS,
       jobsMax: THREADS * limits.jobsPerThreadMax,
       bounds: limits,
     });
   }
 
-  listen(group: object = {}): Listener {
-    return new Listener(this, group);
+  listen(group?: object): Hearer {
+    return new Hearer(this, group);
   }
 
   /** Time passes, and the threads work. */
@@ -126,22 +143,22 @@ class Machine {
 
   /** @returns milliseconds of the segment */
   async speak(
-    job: { readonly playFromMs: number },
-    clock: Parameters<StepQueue['enter']>[1],
+    job: SimulatedJob,
+    share: StepDue['share'],
     onChunk: (chunkMs: number) => void,
   ): Promise<number> {
     const thread = this.#threads.reduce((best, other) => (other.jobs < best.jobs ? other : best));
     thread.jobs++;
     const durationMs = SEGMENT.length * MS_PER_CHARACTER;
     let madeMs = 0;
-    const dueMs = () => job.playFromMs + madeMs;
+    const dueMs = () => job.clock.at(job.startMs + madeMs);
     for (let step = 0; madeMs < durationMs; step++) {
-      await thread.queue.enter(dueMs, clock);
+      await thread.queue.enter({ dueMs, share, urgency: job.isAwaited && step === 0 ? 'first' : 'playing' });
       const chunkMs = Math.min(CHUNKS_MS[Math.min(step, 1)] ?? 0, durationMs - madeMs);
       await new Promise<void>((wake) => {
         this.#sleepers.push({ atMs: this.nowMs + chunkMs / this.#msPerStepMs, wake });
       });
-      clock?.made(chunkMs, dueMs(), this.nowMs);
+      if (share !== undefined) countShare(share.clock, chunkMs, this.nowMs);
       madeMs += chunkMs;
       thread.queue.leave();
       onChunk(chunkMs);
@@ -153,7 +170,7 @@ class Machine {
 
 const most = (values: readonly number[]): number => Math.max(...values);
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-const listeners = (machine: Machine, count: number, group?: object): Listener[] =>
+const listeners = (machine: Machine, count: number, group?: object): Hearer[] =>
   Array.from({ length: count }, () => machine.listen(group));
 
 t.test('five contexts of a socket that begin at once have their first audio step by step', async (t) => {
@@ -182,7 +199,7 @@ t.test('within the capacity nobody runs dry beside a socket with 64 contexts', a
 t.test('over the capacity the socket gets what is left, and nobody else runs dry', async (t) => {
   const machine = new Machine(20);
   const socket = listeners(machine, 64, {});
-  const others: Listener[] = [];
+  const others: Hearer[] = [];
   for (let other = 0; other < 10; other++) {
     await machine.run(150);
     others.push(machine.listen());
@@ -213,4 +230,29 @@ t.test('a listener beside nine sockets of 60 contexts is served at once, and doe
   await machine.run(5_000);
   t.ok(one.firstAudioMs < 40, `${one.firstAudioMs} ms`);
   t.equal(one.dryMs, 0);
+});
+
+t.test(
+  'a burst of half of what the machine holds is served within half a second, and nobody runs dry',
+  async (t) => {
+    const machine = new Machine(90);
+    const burst = listeners(machine, 45);
+    await machine.run(10_000);
+    const last = most(burst.map(({ firstAudioMs }) => firstAudioMs));
+    t.ok(last <= 500, `${last} ms`);
+    const dryMs = most(burst.map((one) => one.dryMs));
+    t.ok(dryMs <= 100, `${dryMs} ms dry`);
+    t.ok(Math.min(...burst.map(({ heardMs }) => heardMs)) > 9_000, 'all of them are heard');
+  },
+);
+
+t.test('a burst does not make those run dry who listen already', async (t) => {
+  const machine = new Machine(90);
+  const before = listeners(machine, 30);
+  await machine.run(3_000);
+  const burst = listeners(machine, 45);
+  await machine.run(5_000);
+  t.equal(most(before.map(({ dryMs }) => dryMs)), 0);
+  const last = most(burst.map(({ firstAudioMs }) => firstAudioMs));
+  t.ok(last <= 500, `${last} ms`);
 });

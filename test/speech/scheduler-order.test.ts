@@ -1,41 +1,16 @@
-/** The scheduler's heap starts what a scan over all contexts would start, at the same moment, over random schedules. */
+/** The scheduler's heaps start what a scan over all contexts would start, at the same moment, over random schedules. */
 import t from 'tap';
 import { Heap } from '../../src/heap.js';
-import type { ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
-import { Scheduler, type SchedulerOptions } from '../../src/speech/scheduler.js';
+import { Scheduler, type ScheduledSegment, type SchedulerOptions } from '../../src/speech/scheduler.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { ScanScheduler } from '../support/scan-scheduler.js';
+import { BenchContext, schedulerOptions, segment, type Policy, type Start } from '../support/scheduling.js';
 
 const SCHEDULES = 2_000;
 const ACTIONS = 150;
 
-/** What both kinds of scheduler have. */
-interface Schedule {
-  enqueue(segment: ScheduledSegment): void;
-  withdraw(fromIndex: number): void;
-  finished(segment: ScheduledSegment, durationMs: number): void;
-  requeue(segment: ScheduledSegment): void;
-  handed(durationMs: number): void;
-}
-interface Bench<S extends Schedule> {
-  readonly audio: { readonly bytes: number };
-  open(key: object, owner: SegmentOwner, bytesPerMs: number): S;
-  close(schedule: S): void;
-  setPaused(isPaused: boolean): void;
-}
-
-const segment = (index: number, characters: number): ScheduledSegment => ({
-  index,
-  text: 'a'.repeat(characters),
-  words: [],
-  tokenContinues: false,
-  before: '',
-  after: '',
-  speak: true,
-});
-
 /** One context, with what the schedule needs to know of it to act as its transport. */
-class Actor<S extends Schedule> implements SegmentOwner {
+class Actor<C> {
   queuedEnd = 0;
   startedEnd = 0;
   isClosed = false;
@@ -46,65 +21,70 @@ class Actor<S extends Schedule> implements SegmentOwner {
   readonly running: ScheduledSegment[] = [];
   /** Several contexts may hear of the same wake in any order. */
   readonly heard: string[] = [];
-  schedule!: S;
+  readonly schedule: BenchContext<C>;
+  readonly #name: number;
+  readonly #starts: string[];
 
   constructor(
-    readonly name: number,
-    readonly starts: string[],
-  ) {}
+    scheduler: Policy<C>,
+    name: number,
+    starts: string[],
+    options: { readonly group: object; readonly bytesPerMs: number; readonly isFile?: boolean },
+  ) {
+    this.#name = name;
+    this.#starts = starts;
+    const { group, bytesPerMs, isFile = false } = options;
+    this.schedule = new BenchContext(scheduler, {
+      ...{ group, bytesPerMs, framing: isFile ? 'whole' : 'stream' },
+      onStart: (start) => this.#started(start),
+      onMove: (move) => this.heard.push(`moved ${name}.${move.segment.index} ${move.playFromMs}`),
+      resumed: (nowMs, index) => this.heard.push(`resumed ${name}.${index} ${nowMs}`),
+    });
+  }
 
-  start(started: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
+  #started({ segment: started, playFromMs, readySinceMs, isAwaited }: Start<C>): void {
     this.startedEnd = Math.max(this.startedEnd, started.index + 1);
     this.running.push(started);
-    const line = `start ${this.name}.${started.index} ${playFromMs} ${readySinceMs}`;
-    this.starts.push(line);
+    const what = `${this.#name}.${started.index} ${playFromMs} ${readySinceMs}`;
+    const line = `start ${what}${isAwaited === true ? ' awaited' : ''}`;
+    this.#starts.push(line);
     this.heard.push(line);
-  }
-
-  moved(moved: ScheduledSegment, playFromMs: number): void {
-    this.heard.push(`moved ${this.name}.${moved.index} ${playFromMs}`);
-  }
-
-  resumed(nowMs: number, index: number): void {
-    this.heard.push(`resumed ${this.name}.${index} ${nowMs}`);
   }
 }
 
 /** @returns all that happened, the same for the same seed if the policies are the same */
-const live = <S extends Schedule>(
-  seed: number,
-  create: (options: SchedulerOptions) => Bench<S>,
-): string[] => {
+const live = <C>(seed: number, create: (options: SchedulerOptions) => Policy<C>): string[] => {
   const random = seededRandom(seed);
   const below = (n: number) => Math.floor(random() * n);
   const starts: string[] = [];
   let nowMs = 0;
   const threads = 1 + below(3);
   const unsentAudioMsMax = 500 + below(6_000);
-  const scheduler = create({
-    clock: () => nowMs,
-    threads,
-    jobsMax: threads + below(below(2) === 0 ? 4 : 16),
-    bounds: {
-      unsentAudioMsMax,
-      unsentAudioMsPerLeaseMax: unsentAudioMsMax * (1 + below(2)),
-      expectedAudioMsPerLeaseMax: unsentAudioMsMax * (1 + below(4)),
-      // Often too small for all, so that the budget refuses some.
-      unsentAudioBytesMax: [Number.POSITIVE_INFINITY, 2_000_000, 1_000_000, 600_000][below(4)] ?? 0,
-    },
-  });
+  const scheduler = create(
+    schedulerOptions(() => nowMs, {
+      ...{ threads, jobsMax: threads + below(below(2) === 0 ? 4 : 16) },
+      bounds: {
+        unsentAudioMsMax,
+        unsentAudioMsPerLeaseMax: unsentAudioMsMax * (1 + below(2)),
+        expectedAudioMsPerLeaseMax: unsentAudioMsMax * (1 + below(4)),
+        // Often too small for all, so that the budget refuses some.
+        unsentAudioBytesMax: [Number.POSITIVE_INFINITY, 2_000_000, 1_000_000, 600_000][below(4)] ?? 0,
+      },
+    }),
+  );
   const groups = Array.from({ length: 1 + below(5) }, () => ({}));
-  const actors: Actor<S>[] = [];
+  const filesPart = below(2) * 0.3;
+  const actors: Actor<C>[] = [];
   const open = (): void => {
-    const actor = new Actor<S>(actors.length, starts);
-    actor.schedule = scheduler.open(groups[below(groups.length)] ?? {}, actor, 16 * below(4));
-    actors.push(actor);
+    const group = groups[below(groups.length)] ?? {};
+    const isFile = random() < filesPart;
+    actors.push(new Actor(scheduler, actors.length, starts, { group, bytesPerMs: 16 * below(4), isFile }));
   };
   open();
   for (let action = 0; action < ACTIONS; action++) {
     // Equal deadlines must occur.
     nowMs += below(3) === 0 ? below(800) : 0;
-    const actor = actors[below(actors.length)] as Actor<S>;
+    const actor = actors[below(actors.length)] as Actor<C>;
     const running = actor.running[below(actor.running.length)];
     const choice = below(100);
     if (choice < 8 && actors.length < 14) open();
@@ -140,7 +120,7 @@ const live = <S extends Schedule>(
       if (!actor.isClosed) actor.queuedEnd = actor.startedEnd;
     } else if (choice < 97) {
       actor.isClosed = true;
-      scheduler.close(actor.schedule);
+      actor.schedule.close();
     } else scheduler.setPaused(below(3) === 0);
     starts.push(`${action}: ${scheduler.audio.bytes} bytes`);
     for (const { heard } of actors) heard.push(`${action}`);
@@ -148,7 +128,7 @@ const live = <S extends Schedule>(
   return [...starts, ...actors.flatMap(({ heard }) => heard)];
 };
 
-t.test('the heap starts what the scan starts', (t) => {
+t.test('the heaps start what the scan starts', (t) => {
   let starts = 0;
   let resumes = 0;
   for (let seed = 1; seed <= SCHEDULES; seed++) {
@@ -170,17 +150,15 @@ t.test('the heap starts what the scan starts', (t) => {
 t.test(
   'a context that the audio budget refused starts when there is room, with nothing of its own to give back',
   (t) => {
-    const actor = (name: number) => new Actor<ReturnType<Scheduler['open']>>(name, []);
     const bounds = {
       unsentAudioMsMax: 1_000,
       unsentAudioMsPerLeaseMax: 2_000,
       expectedAudioMsPerLeaseMax: 4_000,
       unsentAudioBytesMax: 1_000_000,
     };
-    const scheduler = new Scheduler({ clock: () => 0, threads: 1, jobsMax: 1, bounds });
+    const scheduler = new Scheduler(schedulerOptions(() => 0, { bounds }));
+    const actor = (name: number) => new Actor(scheduler, name, [], { group: {}, bytesPerMs: 48 });
     const [large, refused] = [actor(0), actor(1)];
-    large.schedule = scheduler.open({}, large, 48);
-    refused.schedule = scheduler.open({}, refused, 48);
     large.schedule.enqueue(segment(0, 10));
     large.schedule.finished(large.running[0] as ScheduledSegment, 30_000);
     t.ok(scheduler.audio.bytes > bounds.unsentAudioBytesMax);

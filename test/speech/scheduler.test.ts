@@ -1,60 +1,7 @@
 import t from 'tap';
 import { InvariantError } from '../../src/fault.js';
-import type { ContextSchedule, ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
-import { Scheduler } from '../../src/speech/scheduler.js';
 import { seededRandom } from '../../scripts/rig/random.js';
-
-const segment = (index: number, characters = 50): ScheduledSegment => ({
-  index,
-  text: 'a'.repeat(characters),
-  words: [],
-  tokenContinues: false,
-  before: '',
-  after: '',
-  speak: true,
-});
-
-interface Start {
-  schedule: ContextSchedule;
-  segment: ScheduledSegment;
-  playFromMs: number;
-  readySinceMs?: number;
-}
-
-/** A scheduler on a clock that the test moves, whose starts are recorded and ended by hand. */
-const bench = ({ threads = 1, jobsMax = 1, unsentAudioMsMax = 10_000 } = {}) => {
-  const clock = { nowMs: 0 };
-  const starts: Start[] = [];
-  const moves: Start[] = [];
-  const scheduler = new Scheduler({
-    clock: () => clock.nowMs,
-    threads,
-    jobsMax,
-    bounds: {
-      unsentAudioMsMax,
-      unsentAudioMsPerLeaseMax: 2 * unsentAudioMsMax,
-      expectedAudioMsPerLeaseMax: 4 * unsentAudioMsMax,
-      unsentAudioBytesMax: Number.POSITIVE_INFINITY,
-    },
-  });
-  /** Opens a context that records its starts and moves. */
-  const open = (group: object = {}, resumed: SegmentOwner['resumed'] = () => undefined): ContextSchedule => {
-    const schedule: ContextSchedule = scheduler.open(group, {
-      start: (started, playFromMs, readySinceMs) =>
-        starts.push({ schedule, segment: started, playFromMs, readySinceMs }),
-      moved: (moved, playFromMs) => moves.push({ schedule, segment: moved, playFromMs }),
-      resumed,
-    });
-    return schedule;
-  };
-  return { clock, starts, moves, scheduler, open };
-};
-
-const last = <T>(items: T[]): T => {
-  const item = items.at(-1);
-  if (item === undefined) throw new Error('nothing there');
-  return item;
-};
+import { bench, last, segment, segment0, type BenchContext, type Start } from '../support/scheduling.js';
 
 t.test('the listener who would run out of audio first is served first', async (t) => {
   const { clock, starts, open } = bench();
@@ -114,7 +61,8 @@ t.test(
   'a group leaves at least half of the jobs to others, and several groups have as many each',
   async (t) => {
     const { starts, open } = bench({ threads: 2, jobsMax: 64 });
-    const startsOf = (group: object) => starts.filter(({ schedule }) => schedule.group.key === group).length;
+    const startsOf = (group: object) =>
+      starts.filter(({ schedule }) => schedule.context.group.key === group).length;
     const speak = (group: object) => {
       for (let count = 0; count < 64; count++) open(group).enqueue(segment(0, 2));
       return startsOf(group);
@@ -132,7 +80,7 @@ t.test(
 );
 
 t.test('a group runs no further segment once much audio is expected of it', async (t) => {
-  const { starts, scheduler, open } = bench({ threads: 2, jobsMax: 64, unsentAudioMsMax: 10_000 });
+  const { starts, open } = bench({ threads: 2, jobsMax: 64, unsentAudioMsMax: 10_000 });
   const socket = {};
   const contexts = Array.from({ length: 10 }, () => open(socket));
   for (const context of contexts) context.enqueue(segment(0, 100));
@@ -147,15 +95,9 @@ t.test('a group runs no further segment once much audio is expected of it', asyn
   other.enqueue(segment(0, 100));
   t.equal(last(starts).schedule, other);
   const stopped = contexts[2];
-  if (stopped !== undefined) scheduler.close(stopped);
+  stopped?.close();
   t.equal(last(starts).schedule, contexts[8], 'what a closed context would have made does not count');
 });
-
-const segment0 = (starts: Start[], schedule: ContextSchedule, index: number): ScheduledSegment => {
-  const found = starts.find((start) => start.schedule === schedule && start.segment.index === index);
-  if (found === undefined) throw new Error(`segment ${index} never started`);
-  return found.segment;
-};
 
 t.test('contexts of one lease take turns', async (t) => {
   const { starts, open } = bench();
@@ -180,7 +122,11 @@ t.test('a reader that takes nothing gets no further segment, until it takes some
   t.equal(starts.length, 2, 'still over it');
   a.handed(2_000);
   t.equal(starts.length, 3, 'below it again');
-  t.equal(last(starts).playFromMs, 60_000, 'due now: it must not outrank everyone for the time it slept');
+  t.equal(
+    last(starts).playFromMs,
+    66_000,
+    'due when it has played what was made: it must not outrank everyone for the time it slept',
+  );
 });
 
 t.test('after a pause, playback starts at the present', async (t) => {
@@ -234,10 +180,10 @@ t.test('a segment that ends before the one before it does not make that one due 
 });
 
 t.test('the gate of a lease shuts for all of its contexts, and opens for all', async (t) => {
-  const { clock, starts, scheduler, open } = bench({ unsentAudioMsMax: 10_000 });
+  const { clock, starts, open } = bench({ unsentAudioMsMax: 10_000 });
   const lease = {};
   const contexts = Array.from({ length: 4 }, () => open(lease));
-  const [a, b, , d] = contexts as [ContextSchedule, ContextSchedule, ContextSchedule, ContextSchedule];
+  const [a, b, , d] = contexts as [BenchContext, BenchContext, BenchContext, BenchContext];
   for (const context of contexts) {
     context.enqueue(segment(0));
     if (context === d) break;
@@ -259,7 +205,7 @@ t.test('the gate of a lease shuts for all of its contexts, and opens for all', a
   t.equal(starts.length, 5, 'closed again');
   a.handed(600);
   t.equal(starts.length, 5);
-  scheduler.close(b);
+  b.close();
   t.equal(last(starts).schedule, a, 'what a closed context had does not count');
 });
 
@@ -268,7 +214,7 @@ t.test('withdrawn segments do not start, those before them do', async (t) => {
   const a = open();
   for (let index = 0; index < 4; index++) a.enqueue(segment(index));
   a.withdraw(2);
-  t.equal(a.queuedSegments, 1);
+  t.equal(a.context.queued.length, 1);
   a.finished(last(starts).segment, 1_000);
   a.finished(last(starts).segment, 1_000);
   t.strictSame(
@@ -330,8 +276,8 @@ t.test('a closed context starts nothing more and leaves nothing behind', async (
   const a = open();
   a.enqueue(segment(0));
   a.enqueue(segment(1));
-  scheduler.close(a);
-  scheduler.close(a);
+  a.close();
+  a.close();
   a.enqueue(segment(2));
   t.equal(scheduler.groups, 1, 'its running segment is still with a thread');
   a.finished(last(starts).segment, 10);
@@ -388,7 +334,7 @@ const simulate = (seed: number): string | undefined => {
       // What runs again is let through: what was made after it waits for it.
       const isAgain = context?.requeued.has(start.segment.index) ?? false;
       context?.started.push(start.segment.index);
-      if (!isAgain && start.schedule.unsentMs > unsentAudioMsMax)
+      if (!isAgain && start.schedule.context.unsentMs > unsentAudioMsMax)
         problem = 'started over the bound of unsent audio';
     }
     if (running.length > jobsMax) problem = 'more jobs than allowed';
@@ -414,15 +360,15 @@ const simulate = (seed: number): string | undefined => {
         }
       }
     } else if (action === 8)
-      context.schedule.handed(Math.min(below(3_000), Math.max(0, context.schedule.unsentMs)));
+      context.schedule.handed(Math.min(below(3_000), Math.max(0, context.schedule.context.unsentMs)));
     else if (random() < 0.1) {
       context.closed = true;
-      scheduler.close(context.schedule);
+      context.schedule.close();
     }
     observe();
   }
   const handAll = (): void => {
-    for (const context of contexts) context.schedule.handed(Math.max(0, context.schedule.unsentMs));
+    for (const context of contexts) context.schedule.handed(Math.max(0, context.schedule.context.unsentMs));
     observe();
   };
   while (problem === undefined) {
@@ -439,21 +385,15 @@ const simulate = (seed: number): string | undefined => {
     if (context.finished !== context.enqueued) problem ??= 'a segment of an open context never ran';
     if (new Set(context.started).size !== context.started.length) problem ??= 'a segment ran twice';
   }
-  for (const context of contexts) scheduler.close(context.schedule);
+  for (const context of contexts) context.schedule.close();
   if (scheduler.groups !== 0 || scheduler.runningSegments !== 0) problem ??= 'something was left behind';
   return problem;
 };
 
 t.test('a segment that outlasts its estimate never takes the audio budget below zero', (t) => {
   const BYTES_PER_MS = 48;
-  const { scheduler } = bench({ threads: 2, jobsMax: 2 });
-  const running: ScheduledSegment[] = [];
-  const owner: SegmentOwner = {
-    start: (started) => running.push(started),
-    moved: () => undefined,
-    resumed: () => undefined,
-  };
-  const context = scheduler.open({}, owner, BYTES_PER_MS);
+  const { scheduler, starts, open } = bench({ threads: 2, jobsMax: 2 });
+  const context = open({}, { bytesPerMs: BYTES_PER_MS });
   const bytes = () => scheduler.audio.bytes;
   context.enqueue(segment(0, 10));
   t.equal(bytes(), 700 * BYTES_PER_MS, 'an estimate');
@@ -462,57 +402,49 @@ t.test('a segment that outlasts its estimate never takes the audio budget below 
   context.enqueue(segment(1, 10));
   context.handed(2_500);
   t.equal(bytes(), 700 * BYTES_PER_MS, 'the first is longer than estimated; the second counts in full');
-  context.finished(running[1] ?? segment(1), 4_000);
+  context.finished(starts[1]!.segment, 4_000);
   t.equal(bytes(), 4_000 * BYTES_PER_MS);
-  context.requeue(running[0] ?? segment(0));
-  t.equal(running.length, 3, 'it runs again');
+  context.requeue(starts[0]!.segment);
+  t.equal(starts.length, 3, 'it runs again');
   context.handed(200);
   t.equal(bytes(), 4_000 * BYTES_PER_MS);
-  context.finished(running[2] ?? segment(0), 3_400);
+  context.finished(starts[2]!.segment, 3_400);
   t.equal(bytes(), 4_100 * BYTES_PER_MS);
   context.handed(4_100);
   t.equal(bytes(), 0);
   t.throws(() => context.handed(1), InvariantError, 'more than was made');
-  scheduler.close(context);
+  context.close();
   t.equal(bytes(), 0);
   t.end();
 });
 
 t.test('the estimate of a segment follows the speed of its speech', (t) => {
-  const { scheduler } = bench({ threads: 2, jobsMax: 2 });
-  const starts: number[] = [];
-  const owner: SegmentOwner = {
-    start: (_segment, playFromMs) => starts.push(playFromMs),
-    moved: () => undefined,
-    resumed: () => undefined,
-  };
-  const context = scheduler.open({}, owner, 1, 0.5);
+  const { scheduler, starts, open } = bench({ threads: 2, jobsMax: 2 });
+  const context = open({}, { bytesPerMs: 1, speed: 0.5 });
   context.enqueue(segment(0, 10));
   t.equal(scheduler.audio.bytes, 1_400, 'twice as long at half the speed');
   context.handed(1);
   context.enqueue(segment(1, 10));
-  t.equal(starts[1]! - starts[0]!, 1_400, 'the next is due when the first has been played');
-  scheduler.close(context);
+  t.equal(
+    starts[1]!.playFromMs - starts[0]!.playFromMs,
+    1_400,
+    'the next is due when the first has been played',
+  );
+  context.close();
   t.end();
 });
 
 t.test('a segment that is abandoned after the last frame of its context breaks no account', (t) => {
-  const { scheduler } = bench({ threads: 1, jobsMax: 1 });
-  const running: ScheduledSegment[] = [];
-  const owner: SegmentOwner = {
-    start: (started) => running.push(started),
-    moved: () => undefined,
-    resumed: () => undefined,
-  };
-  const context = scheduler.open({}, owner, 48);
+  const { scheduler, starts, open } = bench();
+  const context = open({}, { bytesPerMs: 48 });
   context.enqueue(segment(0, 10));
   context.handed(300);
-  context.abandoned(running[0]!);
+  context.abandoned(starts[0]!.segment);
   t.equal(scheduler.runningSegments, 0);
   context.handed(900);
   t.equal(scheduler.audio.bytes, 0, 'all that was made has been handed over');
-  context.abandoned(running[0]!);
-  scheduler.close(context);
+  context.abandoned(starts[0]!.segment);
+  context.close();
   t.equal(scheduler.audio.bytes, 0);
   t.equal(scheduler.groups, 0);
   t.end();
@@ -533,7 +465,7 @@ t.test('a segment that runs again does not wait for the audio after it', (t) => 
   context.requeue(interrupted);
   context.finished(starts.find((started) => started.segment.index === 2)?.segment ?? segment(2), 9_000);
   t.equal(last(starts).segment.index, 1, 'although nine seconds are unsent');
-  t.equal(context.runningSegments, 1);
+  t.equal(context.context.running.length, 1);
   t.end();
 });
 
@@ -569,7 +501,7 @@ t.test('a segment counts as waiting once it waits only for a thread', (t) => {
 t.test('a context hears when there is something to make again: text, or an open gate', (t) => {
   const { clock, starts, open } = bench({ unsentAudioMsMax: 1_000 });
   const resumed: [number, number][] = [];
-  const context = open({}, (nowMs, index) => resumed.push([nowMs, index]));
+  const context = open({}, { resumed: (nowMs, index) => resumed.push([nowMs, index]) });
   context.enqueue(segment(0));
   context.enqueue(segment(1));
   t.strictSame(resumed.splice(0), [[0, 0]], 'not for text behind other text');
@@ -582,5 +514,41 @@ t.test('a context hears when there is something to make again: text, or an open 
   clock.nowMs = 900;
   context.enqueue(segment(2));
   t.strictSame(resumed, [[900, 2]], 'all before was made');
+  t.end();
+});
+
+t.test('only the first segment of an utterance is awaited', (t) => {
+  const { clock, starts, open } = bench({ threads: 2, jobsMax: 2 });
+  const a = open();
+  a.enqueue(segment(0));
+  t.equal(last(starts).isAwaited, true);
+  a.handed(100);
+  a.enqueue(segment(1));
+  t.equal(last(starts).isAwaited, false, 'it runs behind the first');
+  a.finished(segment0(starts, a, 0), 1_000);
+  a.finished(segment0(starts, a, 1), 1_000);
+  a.enqueue(segment(2));
+  t.equal(last(starts).isAwaited, false, 'its listener has audio');
+  a.finished(segment0(starts, a, 2), 100);
+  a.handed(2_000);
+  clock.nowMs = 60_000;
+  a.enqueue(segment(3));
+  t.equal(last(starts).isAwaited, true, 'a new utterance');
+  t.end();
+});
+
+t.test('a group has a share while it has contexts or segments, and gives it back then', (t) => {
+  const { starts, scheduler, open } = bench({ threads: 2, jobsMax: 8 });
+  const socket = {};
+  const [a, b, other] = [open(socket), open(socket), open()];
+  const share = scheduler.shareOf(a.context);
+  t.equal(scheduler.shareOf(b.context), share);
+  t.not(scheduler.shareOf(other.context), share);
+  a.enqueue(segment(0));
+  a.close();
+  b.close();
+  t.not(scheduler.shareOf(open().context), share, 'a segment of it still runs');
+  a.finished(last(starts).segment, 10);
+  t.equal(scheduler.shareOf(open().context), share, 'the number is free again');
   t.end();
 });

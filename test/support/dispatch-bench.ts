@@ -1,5 +1,6 @@
 /** A dispatcher with scripted engines (scripted-synthesis.ts). Its audio is read back letter by letter. */
-import { Dispatcher } from '../../src/speech/dispatcher.js';
+import type { Costs } from '../../src/speech/costs.js';
+import { Dispatcher, type DispatcherOptions } from '../../src/speech/dispatcher.js';
 import type { Voices } from '../../src/threads/voices.js';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
@@ -21,6 +22,8 @@ export const start = async ({
   watchdog,
   log = createLog('silent', limits),
   executionProvider = 'cpu',
+  overload = 'late',
+  costs,
 }: {
   threads?: number;
   bounds?: Partial<Bounds>;
@@ -29,6 +32,8 @@ export const start = async ({
   watchdog?: Watchdog;
   log?: Log;
   executionProvider?: Provider;
+  overload?: DispatcherOptions['config']['overload'];
+  costs?: Costs;
 } = {}) => {
   const dispatcher = new Dispatcher({
     config: {
@@ -37,7 +42,7 @@ export const start = async ({
       executionProvider,
       gpu: { graphs: 'measured', batchMax: 4, device: null },
       logLevel: 'silent',
-      overload: 'late',
+      overload,
     },
     voices,
     // A heap that is soon full.
@@ -45,6 +50,7 @@ export const start = async ({
     log,
     metrics: new Metrics(),
     ...(watchdog !== undefined && { watchdog }),
+    ...(costs !== undefined && { costs }),
     synthesisEntry,
     actorEntry: new URL('fragile-actors.js', import.meta.url),
   });

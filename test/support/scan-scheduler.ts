@@ -1,20 +1,24 @@
 /**
  * The scheduler's policy as a scan: on every wake it looks at every context. Too slow for the service, and short enough
- * to be read as the definition that the scheduler's heap must keep.
+ * to be read as the definition that the scheduler's heaps must keep.
  */
-import type { Bounds } from '../../src/limits.js';
 import { AudioBudget, UnsentAudio } from '../../src/speech/audio-budget.js';
-import type { GroupBounds } from '../../src/speech/group.js';
-import type { ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
-import type { SchedulerOptions } from '../../src/speech/scheduler.js';
+import type { ScheduledOptions, ScheduledSegment, SchedulerOptions } from '../../src/speech/scheduler.js';
+import type { Policy } from './scheduling.js';
 
 interface Group {
-  readonly key: object;
+  readonly key: object | string;
   readonly order: number;
   readonly contexts: Set<ScanContext>;
   running: number;
   idleSinceMs: number;
   unsentMs: number;
+}
+
+interface RunningSegment {
+  readonly segment: ScheduledSegment;
+  readonly estimatedMs: number;
+  move: (startMs: number) => void;
 }
 
 /** A context that may be next, by what decides between several, most important first. */
@@ -26,224 +30,99 @@ const first = (candidates: readonly Candidate[]): ScanContext | undefined =>
     return at < 0 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
   })[0]?.[0];
 
+/** A context as data: what is to be made of it, what runs, and what was made. */
 class ScanContext {
   readonly queued: ScheduledSegment[] = [];
-  readonly running: { segment: ScheduledSegment; estimatedMs: number }[] = [];
-  readonly #finished: { index: number; durationMs: number }[] = [];
-  playbackStartMs: number;
+  readonly running: RunningSegment[] = [];
+  readonly finished: { readonly index: number; readonly durationMs: number }[] = [];
+  readonly unsent = new UnsentAudio();
   /** Counts up with every start of a segment. */
   order = 0;
   readySinceMs = 0;
-  #madeMs = 0;
-  #handedMs = 0;
-  #handedBeforeMs = 0;
-  #startedEnd = 0;
-  #heldBytes = 0;
-  #isGated = false;
-  #isDropped = false;
-  readonly #unsent = new UnsentAudio();
+  handedBeforeMs = 0;
+  startedEnd = 0;
+  heldBytes = 0;
+  isGated = false;
+  isClosed = false;
 
   constructor(
-    readonly host: ScanScheduler,
+    readonly options: ScheduledOptions,
     readonly group: Group,
-    readonly owner: SegmentOwner,
-    readonly bytesPerMs: number,
-  ) {
-    this.playbackStartMs = host.nowMs();
-  }
+  ) {}
 
   get isHeard(): boolean {
-    return this.#handedMs > this.#handedBeforeMs;
+    return this.options.listener.handedMs > this.handedBeforeMs;
   }
 
-  get dueMs(): number {
-    return this.#startOf(this.queued[0]?.index ?? Number.POSITIVE_INFINITY);
-  }
-
-  get expectedMs(): number {
-    return this.#isDropped ? 0 : this.#unsent.ms;
-  }
-
-  get isWilling(): boolean {
-    return this.queued.length > 0 && !this.#isGated;
-  }
-
-  enqueue(segment: ScheduledSegment): void {
-    if (this.#isDropped) return;
-    if (this.queued.length === 0 && this.running.length === 0) {
-      if (this.#madeMs - this.#handedMs < 250) this.#handedBeforeMs = this.#handedMs;
-      this.#restartPlayback();
-      this.owner.resumed(this.host.nowMs(), segment.index);
-    }
-    if (this.queued.length === 0) this.readySinceMs = this.host.nowMs();
-    this.queued.push(segment);
-    this.host.wake();
-  }
-
-  withdraw(fromIndex: number): void {
-    const kept = this.queued.filter(({ index }) => index < fromIndex);
-    this.queued.splice(0, this.queued.length, ...kept);
-  }
-
-  finished(segment: ScheduledSegment, durationMs: number): void {
-    if (!this.#takeRunning(segment)) return;
-    this.#unsent.finished(segment.index, durationMs);
-    if (!this.#isDropped) {
-      this.#madeMs += durationMs;
-      this.#finished.push({ index: segment.index, durationMs });
-      this.group.unsentMs += durationMs;
-    }
-    this.host.ended(this.group);
-    this.#hold();
-    this.#reportMoves();
-    this.host.wake();
-  }
-
-  requeue(segment: ScheduledSegment): void {
-    if (!this.#takeRunning(segment)) return;
-    this.#unsent.interrupted(segment.index);
-    if (!this.#isDropped) {
-      if (this.queued.length === 0) this.readySinceMs = this.host.nowMs();
-      this.queued.push(segment);
-      this.queued.sort((a, b) => a.index - b.index);
-    }
-    this.host.ended(this.group);
-    this.#hold();
-    this.host.wake();
-  }
-
-  handed(durationMs: number): void {
-    if (this.#isDropped) return;
-    const isFirst = !this.isHeard;
-    const wasFull = this.host.isFull(this.group);
-    const hadRoom = this.host.hasRoom(this.group);
-    this.#handedMs += durationMs;
-    this.group.unsentMs -= durationMs;
-    this.#unsent.handed(durationMs);
-    this.#hold();
-    const opens = wasFull && !this.host.isFull(this.group);
-    if (isFirst || opens || (!hadRoom && this.host.hasRoom(this.group))) this.host.wake();
-    if (!this.#isGated || this.isGateShut()) return;
-    this.#open();
-    this.host.wake();
-  }
-
-  drop(): void {
-    if (this.#isDropped) return;
-    this.#isDropped = true;
-    this.group.unsentMs -= this.#madeMs - this.#handedMs;
-    this.queued.length = 0;
-    this.#hold();
-  }
-
-  refreshGate(): void {
-    if (this.#isGated && this.queued.length > 0 && !this.isGateShut()) this.#open();
-  }
-
-  passesGate(): boolean {
-    this.#isGated = this.isGateShut();
-    return !this.#isGated;
-  }
-
-  isGateShut(): boolean {
-    if ((this.queued[0]?.index ?? this.#startedEnd) < this.#startedEnd) return false;
-    if (this.host.isFull(this.group)) return true;
-    const unsentMs = this.#unsent.ms;
+  get unsentMs(): number {
     return (
-      unsentMs > this.host.bounds.unsentAudioMsMax || !this.host.audio.hasRoomFor(unsentMs * this.bytesPerMs)
+      this.finished.reduce((sum, { durationMs }) => sum + durationMs, 0) - this.options.listener.handedMs
     );
   }
 
-  start(readySinceMs: number): void {
-    const segment = this.queued.shift();
-    if (segment === undefined) throw new Error('nothing is queued');
-    const playFromMs = this.#startOf(segment.index);
-    this.#startedEnd = Math.max(this.#startedEnd, segment.index + 1);
-    const estimatedMs = segment.text.length * 70;
-    this.running.push({ segment, estimatedMs });
-    this.#unsent.started(segment.index, estimatedMs);
-    this.#hold();
-    this.owner.start(segment, playFromMs, readySinceMs);
+  get dueMs(): number {
+    return this.options.listener.clock.at(this.startOf(this.queued[0]?.index ?? Number.POSITIVE_INFINITY));
   }
 
-  #open(): void {
-    this.#isGated = false;
-    this.#restartPlayback();
-    this.readySinceMs = this.host.nowMs();
-    const [next] = this.queued;
-    if (next !== undefined) this.owner.resumed(this.readySinceMs, next.index);
+  get expectedMs(): number {
+    return this.isClosed ? 0 : this.unsent.ms;
   }
 
-  #hold(): void {
-    const bytes = this.#isDropped ? 0 : Math.round(this.#unsent.ms * this.bytesPerMs);
-    const change = bytes - this.#heldBytes;
-    this.#heldBytes = bytes;
-    this.host.audio.change(change);
+  get isWilling(): boolean {
+    return this.queued.length > 0 && !this.isGated;
   }
 
-  #startOf(index: number): number {
-    let startMs = this.playbackStartMs;
-    for (const finished of this.#finished) if (finished.index < index) startMs += finished.durationMs;
+  get runsAgain(): boolean {
+    return (this.queued[0]?.index ?? this.startedEnd) < this.startedEnd;
+  }
+
+  get unfinishedFrom(): number {
+    const unfinished = [...this.queued, ...this.running.map(({ segment }) => segment)];
+    return Math.min(...unfinished.map(({ index }) => index));
+  }
+
+  startOf(index: number): number {
+    let startMs = 0;
+    for (const finished of this.finished) if (finished.index < index) startMs += finished.durationMs;
     for (const { segment, estimatedMs } of this.running) if (segment.index < index) startMs += estimatedMs;
     return startMs;
   }
 
-  #restartPlayback(): void {
-    const unfinished = [...this.queued, ...this.running.map(({ segment }) => segment)];
-    const first = Math.min(...unfinished.map(({ index }) => index));
-    this.playbackStartMs += Math.max(0, this.host.nowMs() - this.#startOf(first));
-    this.#reportMoves();
-  }
-
-  #reportMoves(): void {
-    for (const { segment } of this.running) this.owner.moved(segment, this.#startOf(segment.index));
-  }
-
-  #takeRunning(segment: ScheduledSegment): boolean {
+  takeRunning(segment: ScheduledSegment): boolean {
     const position = this.running.findIndex((running) => running.segment === segment);
     if (position >= 0) this.running.splice(position, 1);
     return position >= 0;
   }
 }
 
-export class ScanScheduler {
+export class ScanScheduler implements Policy<ScanContext> {
   readonly audio: AudioBudget;
-  readonly bounds: Pick<Bounds, 'unsentAudioMsMax'> & GroupBounds;
   readonly #options: SchedulerOptions;
-  readonly #groups = new Map<object, Group>();
+  readonly #groups = new Map<object | string, Group>();
   #groupsOpened = 0;
   #order = 0;
   #running = 0;
+  #runningFiles = 0;
   #isPaused = false;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
-    this.bounds = options.bounds;
-    this.audio = new AudioBudget(options.bounds.unsentAudioBytesMax, () => this.wake());
+    this.audio = new AudioBudget(options.bounds.unsentAudioBytesMax, () => this.#wake());
   }
 
   nowMs(): number {
     return this.#options.clock();
   }
 
-  isFull(group: Group): boolean {
-    return group.unsentMs > this.bounds.unsentAudioMsPerLeaseMax;
-  }
-
-  hasRoom(group: Group): boolean {
-    let expectedMs = 0;
-    for (const context of group.contexts) expectedMs += context.expectedMs;
-    return expectedMs <= this.bounds.expectedAudioMsPerLeaseMax;
-  }
-
-  open(key: object, owner: SegmentOwner, bytesPerMs = 0): ScanContext {
+  open(options: ScheduledOptions): ScanContext {
+    const { group: key } = options;
     let group = this.#groups.get(key);
     if (group === undefined) {
       const order = ++this.#groupsOpened;
       group = { key, order, contexts: new Set(), running: 0, idleSinceMs: -Infinity, unsentMs: 0 };
       this.#groups.set(key, group);
     }
-    const context = new ScanContext(this, group, owner, bytesPerMs);
+    const context = new ScanContext(options, group);
     context.order = ++this.#order;
     group.contexts.add(context);
     return context;
@@ -251,66 +130,194 @@ export class ScanScheduler {
 
   close(context: ScanContext): void {
     const { group } = context;
-    const wasFull = this.isFull(group);
-    const hadRoom = this.hasRoom(group);
-    if (!group.contexts.has(context)) return;
-    context.drop();
-    group.contexts.delete(context);
+    if (!group.contexts.delete(context)) return;
+    const wasFull = this.#isFull(group);
+    const hadRoom = this.#fits(group, context.expectedMs);
+    group.unsentMs -= context.unsentMs;
+    context.isClosed = true;
+    context.queued.length = 0;
+    this.#hold(context);
     this.#forgetIfEmpty(group);
-    if ((wasFull && !this.isFull(group)) || (!hadRoom && this.hasRoom(group))) this.wake();
+    if ((wasFull && !this.#isFull(group)) || (!hadRoom && this.#hasRoom(group))) this.#wake();
   }
 
   setPaused(isPaused: boolean): void {
     this.#isPaused = isPaused;
-    if (!isPaused) this.wake();
+    if (!isPaused) this.#wake();
   }
 
-  ended(group: Group): void {
+  enqueue(context: ScanContext, segment: ScheduledSegment): void {
+    if (context.isClosed) return;
+    const { queued, running, options } = context;
+    if (queued.length === 0 && running.length === 0) {
+      if (context.unsentMs < 250) context.handedBeforeMs = options.listener.handedMs;
+      this.#resume(context, segment.index);
+    }
+    if (queued.length === 0) context.readySinceMs = this.nowMs();
+    queued.push(segment);
+    this.#wake();
+  }
+
+  withdraw({ queued }: ScanContext, fromIndex: number): void {
+    const kept = queued.filter(({ index }) => index < fromIndex);
+    queued.splice(0, queued.length, ...kept);
+  }
+
+  finished(context: ScanContext, segment: ScheduledSegment, durationMs: number): void {
+    if (!context.takeRunning(segment)) return;
+    context.unsent.finished(segment.index, durationMs);
+    if (!context.isClosed) {
+      context.finished.push({ index: segment.index, durationMs });
+      context.group.unsentMs += durationMs;
+    }
+    this.#ended(context);
+  }
+
+  requeue(context: ScanContext, segment: ScheduledSegment): void {
+    if (!context.takeRunning(segment)) return;
+    context.unsent.interrupted(segment.index);
+    if (!context.isClosed) {
+      if (context.queued.length === 0) context.readySinceMs = this.nowMs();
+      context.queued.push(segment);
+      context.queued.sort((a, b) => a.index - b.index);
+    }
+    this.#ended(context);
+  }
+
+  abandoned(context: ScanContext, segment: ScheduledSegment): void {
+    if (context.takeRunning(segment)) this.#ended(context);
+  }
+
+  handed(context: ScanContext, durationMs: number): void {
+    if (context.isClosed) return;
+    const { group, options } = context;
+    const isFirst = !context.isHeard;
+    const wasFull = this.#isFull(group);
+    const hadRoom = this.#hasRoom(group);
+    options.listener.handed(this.nowMs(), durationMs);
+    group.unsentMs -= durationMs;
+    context.unsent.handed(durationMs);
+    this.#hold(context);
+    const opens = wasFull && !this.#isFull(group);
+    if (isFirst || opens || (!hadRoom && this.#hasRoom(group))) this.#wake();
+    if (!context.isGated || this.#isGateShut(context)) return;
+    this.#openGate(context);
+    this.#wake();
+  }
+
+  #isFull(group: Group): boolean {
+    return group.unsentMs > this.#options.bounds.unsentAudioMsPerLeaseMax;
+  }
+
+  #hasRoom(group: Group): boolean {
+    return this.#fits(group, 0);
+  }
+
+  #fits({ contexts }: Group, moreMs: number): boolean {
+    let expectedMs = moreMs;
+    for (const context of contexts) expectedMs += context.expectedMs;
+    return expectedMs <= this.#options.bounds.expectedAudioMsPerLeaseMax;
+  }
+
+  #isGateShut(context: ScanContext): boolean {
+    if (context.runsAgain) return false;
+    const unsentMs = context.unsent.ms;
+    return (
+      this.#isFull(context.group) ||
+      unsentMs > this.#options.bounds.unsentAudioMsMax ||
+      !this.audio.hasRoomFor(unsentMs * context.options.bytesPerMs)
+    );
+  }
+
+  #ended(context: ScanContext): void {
+    const { group } = context;
     this.#running--;
+    if (context.options.listener.isFile) this.#runningFiles--;
     group.running--;
     if (group.running === 0) group.idleSinceMs = this.nowMs();
     this.#forgetIfEmpty(group);
+    this.#hold(context);
+    for (const { segment, move } of context.running) move(context.startOf(segment.index));
+    this.#wake();
   }
 
-  wake(): void {
+  #wake(): void {
     while (!this.#isPaused && this.#running < this.#options.jobsMax) {
       const next = this.#next();
       if (next === undefined) return;
-      const { group } = next;
-      const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(next.readySinceMs, group.idleSinceMs);
-      group.running++;
-      this.#running++;
-      next.order = ++this.#order;
-      next.start(readySinceMs);
+      this.#start(next);
     }
+  }
+
+  #start(context: ScanContext): void {
+    const { group, queued, running, options } = context;
+    const segment = queued.shift();
+    if (segment === undefined) throw new Error('nothing is queued');
+    const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
+    const isAwaited = !context.isHeard && running.length === 0;
+    const awaited = this.#all().filter(
+      (other) => other.running.length > 0 && !other.isHeard && !other.options.listener.isFile,
+    ).length;
+    const isCrowded = isAwaited && awaited > 4 * this.#options.threads;
+    group.running++;
+    this.#running++;
+    if (options.listener.isFile) this.#runningFiles++;
+    context.order = ++this.#order;
+    const startMs = context.startOf(segment.index);
+    context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
+    const estimatedMs = segment.text.length * 70;
+    const entry: RunningSegment = { segment, estimatedMs, move: () => undefined };
+    running.push(entry);
+    context.unsent.started(segment.index, estimatedMs);
+    this.#hold(context);
+    entry.move = options.start({ segment, startMs, isAwaited, isCrowded, readySinceMs });
   }
 
   #next(): ScanContext | undefined {
     for (;;) {
-      for (const { contexts } of this.#groups.values()) for (const context of contexts) context.refreshGate();
+      for (const context of this.#all())
+        if (context.isGated && context.queued.length > 0 && !this.#isGateShut(context))
+          this.#openGate(context);
       const next = this.#ofIdleGroups() ?? this.#beside() ?? this.#behind();
-      if (next === undefined || next.passesGate()) return next;
+      if (next === undefined) return undefined;
+      next.isGated = this.#isGateShut(next);
+      if (!next.isGated) return next;
     }
   }
 
-  /** Contexts of groups with so many running segments. */
-  #willing(runs: (running: number) => boolean): ScanContext[] {
-    const groups = [...this.#groups.values()].filter(({ running }) => runs(running));
-    return groups.flatMap(({ contexts }) => [...contexts].filter(({ isWilling }) => isWilling));
+  #all(): ScanContext[] {
+    return [...this.#groups.values()].flatMap(({ contexts }) => [...contexts]);
+  }
+
+  /** Whole files run in half of the jobs at most. */
+  #willing(): ScanContext[] {
+    const { jobsMax, threads } = this.#options;
+    const hasFileRoom = this.#runningFiles < Math.max(threads, jobsMax / 2);
+    return this.#all().filter(({ options: { listener } }) => hasFileRoom || !listener.isFile);
+  }
+
+  /** A context runs one segment, a whole file as many as there are threads. */
+  #startable(): ScanContext[] {
+    return this.#willing().filter(
+      ({ isWilling, running, options: { listener } }) =>
+        isWilling && running.length < (listener.isFile ? this.#options.threads : 1),
+    );
   }
 
   #ofIdleGroups(): ScanContext | undefined {
-    const all = this.#willing((running) => running === 0);
-    return first(all.map((context) => [context, context.dueMs, context.group.order, context.order]));
+    const idle = this.#startable().filter(({ group }) => group.running === 0);
+    return first(idle.map((context) => [context, context.dueMs, context.group.order, context.order]));
   }
 
   #beside(): ScanContext | undefined {
     const { jobsMax, threads } = this.#options;
     const left = jobsMax / 2 - this.#running;
-    const all = this.#willing((running) => running > 0 && (this.#running < threads || running < left));
-    const idle = all.filter(({ group, running }) => running.length === 0 && this.hasRoom(group));
+    const besides = this.#startable().filter(
+      ({ group }) =>
+        group.running > 0 && this.#hasRoom(group) && (this.#running < threads || group.running < left),
+    );
     return first(
-      idle.map((context) => {
+      besides.map((context) => {
         const { dueMs, group, order } = context;
         return [context, group.running, dueMs, group.order, order];
       }),
@@ -319,11 +326,32 @@ export class ScanScheduler {
 
   #behind(): ScanContext | undefined {
     if (this.#running >= this.#options.threads) return undefined;
-    const all = this.#willing((running) => running > 0);
-    const heard = all.filter(
-      ({ group, running, isHeard }) => running.length > 0 && isHeard && this.hasRoom(group),
+    const heard = this.#willing().filter(
+      ({ isWilling, group, running, isHeard }) =>
+        isWilling && running.length > 0 && isHeard && this.#hasRoom(group),
     );
     return first(heard.map((context) => [context, context.dueMs, context.order]));
+  }
+
+  #openGate(context: ScanContext): void {
+    context.isGated = false;
+    context.readySinceMs = this.nowMs();
+    const [next] = context.queued;
+    if (next !== undefined) this.#resume(context, next.index);
+  }
+
+  /** A listener who had to wait for text or the gate is due now at the earliest; a file is due by its length. */
+  #resume(context: ScanContext, segment: number): void {
+    const { listener } = context.options;
+    listener.resumed(this.nowMs(), segment);
+    if (!listener.isFile) listener.clock.reach(context.startOf(context.unfinishedFrom), this.nowMs());
+  }
+
+  #hold(context: ScanContext): void {
+    const bytes = Math.round(context.expectedMs * context.options.bytesPerMs);
+    const change = bytes - context.heldBytes;
+    context.heldBytes = bytes;
+    this.audio.change(change);
   }
 
   #forgetIfEmpty(group: Group): void {

@@ -3,10 +3,12 @@
  * takes a launch and a time for each item. The listeners play what was made for them. Admission, if there is one, sees the
  * costs that the thread would measure.
  */
-import { type Capacity, type Demand } from '../../src/speech/capacity.js';
+import type { Capacity, CapacityOptions, Demand } from '../../src/speech/capacity.js';
+import { Costs } from '../../src/speech/costs.js';
 import { BatchCosts, type Effort } from '../../src/threads/effort.js';
-import { GroupClock } from '../../src/threads/control.js';
+import { PlaybackClock } from '../../src/threads/playback-clock.js';
 import { type BatchStep, StepQueue } from '../../workers/step-queue.js';
+import { countShare } from '../../workers/synthesis-thread.js';
 import { sizesTo } from '../../workers/engines/windows.js';
 
 /** Audio of each chunk in milliseconds, as our engine makes it; the last repeats. */
@@ -55,45 +57,42 @@ interface Step extends BatchStep {
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-/** @param admission of listeners, by what the others ask for */
+/** @param admission of listeners, by what the others ask for and what steps cost */
 export const simulate = async (
   listeners: readonly SimulatedListener[],
   { launchMs, audioSecondMs, batchMax }: GpuTimes,
-  admission?: (demands: () => Iterable<Demand>) => Capacity,
+  admission?: (options: Pick<CapacityOptions, 'demands' | 'costs'>) => Capacity,
 ): Promise<{ readonly heard: readonly Heard[]; readonly runs: readonly SimulatedRun[] }> => {
   let nowMs = 0;
   const queue = new StepQueue<Step>(() => nowMs);
   const engine = { batchMax };
-  const clocks = new Map<number, GroupClock>();
+  const shares = new Map<number, PlaybackClock>();
   const states = listeners.map(({ arrivesMs, group }) => {
-    if (group !== undefined && !clocks.has(group)) clocks.set(group, new GroupClock());
-    const clock = group === undefined ? undefined : clocks.get(group);
-    const times = { playFromMs: arrivesMs, firstAudioMs: -1, dryMs: 0, endedMs: -1 };
-    return { ...times, clock, madeMs: 0, chunk: 0, isRefused: false, group: {} };
+    if (group !== undefined && !shares.has(group)) shares.set(group, new PlaybackClock());
+    const share = group === undefined ? undefined : { group, clock: shares.get(group)! };
+    const clock = new PlaybackClock();
+    clock.start(arrivesMs);
+    const times = { firstAudioMs: -1, dryMs: 0, endedMs: -1 };
+    return { ...times, clock, share, madeMs: 0, chunk: 0, isRefused: false, group: {} };
   });
   const demandOf = (listener: number): Demand => {
-    const { group, madeMs, playFromMs, chunk } = states[listener]!;
+    const { group, madeMs, clock, chunk } = states[listener]!;
     return {
       ...{ group, voiceId, encoding: 'pcm', remainingMs: listeners[listener]!.audioMs - madeMs },
-      slackMs: Math.max(0, playFromMs + madeMs - nowMs),
-      awaited: chunk === 0 ? 'first' : 'later',
+      slackMs: Math.max(0, clock.at(madeMs) - nowMs),
+      isAwaiting: chunk === 0,
     };
   };
   const speaking = new Set<number>();
-  const capacity = admission?.(() => [...speaking].map(demandOf));
-  const costs = new BatchCosts();
-  let effort = { wallMs: 0, cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+  const costs = Costs.unknown();
+  const capacity = admission?.({ demands: () => [...speaking].map(demandOf), costs });
+  const batchCosts = new BatchCosts();
+  let effort = { cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
   const none: Effort = effort;
   let measuredMs = 0;
   const measure = (): void => {
-    const elapsedMs = nowMs - measuredMs;
-    if (elapsedMs < measureMs) return;
-    capacity?.measure({
-      elapsedMs,
-      voices: new Map([[voiceId, effort]]),
-      encodings: new Map(),
-      spareCpuMs: null,
-    });
+    if (nowMs - measuredMs < measureMs) return;
+    costs.add(new Map([[voiceId, effort]]), new Map());
     measuredMs = nowMs;
     effort = { ...none };
   };
@@ -106,14 +105,22 @@ export const simulate = async (
   const enter = (listener: number): void => {
     const state = states[listener]!;
     if (state.chunk === 0) {
-      state.isRefused = capacity?.admits(demandOf(listener), nowMs) === false;
+      state.isRefused = (capacity?.refusal(demandOf(listener), nowMs) ?? null) !== null;
       if (state.isRefused) return;
       speaking.add(listener);
     }
     const step = { engine, window: Math.min(state.chunk, chunksMs.length - 1), listener };
     inQueue++;
     void queue
-      .enter(() => state.playFromMs + state.madeMs, state.clock, 0, step)
+      .enter(
+        {
+          dueMs: () => state.clock.at(state.madeMs),
+          share: state.share,
+          urgency: state.chunk === 0 ? 'first' : 'playing',
+        },
+        0,
+        step,
+      )
       .then((others) => (granted = [step, ...others]));
   };
 
@@ -121,28 +128,23 @@ export const simulate = async (
     const state = states[listener]!;
     const { audioMs, arrivesMs } = listeners[listener]!;
     const left = audioMs - state.madeMs;
-    effort.wallMs += costMs;
     effort.cpuMs += costMs;
     effort.speechMs += Math.min(left, chunkMs);
     if (state.chunk === 0) {
       effort.begun++;
       effort.beginMs += costMs;
       state.firstAudioMs = nowMs - arrivesMs;
-      state.playFromMs = nowMs;
     }
-    const lateMs = nowMs - (state.playFromMs + state.madeMs);
-    if (lateMs > 0) {
-      state.dryMs = Math.max(state.dryMs, lateMs);
-      state.playFromMs += lateMs;
-    }
-    state.clock?.made(Math.min(left, chunkMs), state.playFromMs + state.madeMs, nowMs);
+    if (state.share !== undefined) countShare(state.share.clock, Math.min(left, chunkMs), nowMs);
+    const lateMs = state.clock.reach(state.madeMs, nowMs);
+    if (state.chunk > 0) state.dryMs = Math.max(state.dryMs, lateMs);
     state.madeMs += Math.min(left, chunkMs);
     state.chunk++;
     if (state.madeMs >= audioMs) {
       state.endedMs = nowMs;
       speaking.delete(listener);
       capacity?.freed();
-    } else asks.push({ atMs: Math.max(nowMs, state.playFromMs + state.madeMs - aheadMsMax), listener });
+    } else asks.push({ atMs: Math.max(nowMs, state.clock.at(state.madeMs) - aheadMsMax), listener });
   };
 
   for (;;) {
@@ -163,7 +165,7 @@ export const simulate = async (
     runs.push({ atMs: nowMs, members: steps.map(({ listener }) => listener), window, size });
     const runMs = launchMs + (size * audioSecondMs * chunksMs[window]!) / 1_000;
     nowMs += runMs;
-    const costMs = costs.add(engine, window, steps.length, runMs, batchMax);
+    const costMs = batchCosts.add(engine, window, steps.length, runMs, batchMax);
     for (const step of steps) finish(step, chunksMs[window]!, costMs);
     measure();
     queue.leave();

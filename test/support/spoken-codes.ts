@@ -13,9 +13,11 @@ export const commonRanges: Ranges = [
   [0xab_30, 0xab_6f],
   [0x1_f1_00, 0x1_f1_ff],
 ];
-/** The Basic Multilingual Plane, mathematical letters, emoji. */
+/** The Basic Multilingual Plane, with some of the Chinese and Korean characters, mathematical letters, emoji. */
 export const allRanges: Ranges = [
-  [0x20, 0xd7_ff],
+  [0x20, 0x33_ff],
+  [0x4e_00, 0x4f_ff],
+  [0xa0_00, 0xad_ff],
   [0xf9_00, 0xff_ff],
   [0x1_d4_00, 0x1_d7_ff],
   [0x1_f0_00, 0x1_fa_ff],

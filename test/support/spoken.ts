@@ -1,6 +1,7 @@
 /** Runs sound through a context's actor, as an actor thread would: what a client gets of it. */
 import type { AudioFormat } from '../../src/api/formats.js';
 import type { Frame, Framing, WordTime } from '../../src/threads/messages.js';
+import { PlaybackClock } from '../../src/threads/playback-clock.js';
 import { ContextActor } from '../../workers/actor/context.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 
@@ -55,7 +56,8 @@ export const speak = async (
   const frames: Frame[] = [];
   await new Promise<void>((resolve, reject) => {
     const actor = new ContextActor(
-      { type: 'open', contextId: 1, format, framing, timestamps: true, engineSampleRateHz },
+      { type: 'open', contextId: 1, format, framing, timestamps: true, engineSampleRateHz, clock: 0 },
+      new PlaybackClock(),
       (frame) => {
         frames.push(frame);
         if (frame.type === 'closed') resolve();

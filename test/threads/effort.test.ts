@@ -47,8 +47,8 @@ t.test('work on a GPU has the cost that is given, and what was before it counts 
   end(0, 100, true, 5);
   end(1, 100, false, 5);
   const [first, second] = [table.take(0), table.take(1)];
-  t.match(first, { wallMs: 5, cpuMs: 5, begun: 1, beginMs: 5 });
+  t.match(first, { cpuMs: 5, begun: 1, beginMs: 5 });
   t.ok(first.aroundCpuMs >= 10);
-  t.match(second, { wallMs: 5, cpuMs: 5, aroundCpuMs: 0, begun: 0 });
+  t.match(second, { cpuMs: 5, aroundCpuMs: 0, begun: 0 });
   t.end();
 });

@@ -5,6 +5,7 @@ import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { monotonicMs } from '../../src/monotonic.js';
 import type { ChunkMail } from '../../src/threads/messages.js';
+import { ClockTable } from '../../src/threads/playback-clock.js';
 import { HungThreads, SynthesisPool } from '../../src/threads/synthesis-pool.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
 import { longStep, longVoice, voicesOf } from '../support/scripted-voices.js';
@@ -16,6 +17,7 @@ const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
 const start = async (t: Test, threads: number) => {
   const watchdog = new Watchdog(limits, monotonicMs);
   const voices = voicesOf(['short', longVoice]);
+  const clocks = new ClockTable(100);
   const pool = new SynthesisPool({
     packs: voices.packs,
     executionProvider: 'cpu',
@@ -26,6 +28,7 @@ const start = async (t: Test, threads: number) => {
     entry,
     threads,
     hungThreads: new HungThreads(0),
+    clocks: clocks.buffer,
     clock: monotonicMs,
   });
   /** By context, for each of its chunks, the thread that made it. */
@@ -50,12 +53,17 @@ const start = async (t: Test, threads: number) => {
   let contexts = 0;
   const run = (voiceId: string, text: string, playFromMs = monotonicMs()) => {
     const contextId = ++contexts;
+    const number = clocks.take();
+    const clock = clocks.clock(number);
+    clock.start(playFromMs);
     const job = pool.run(
       {
         ...{ contextId, segment: 0, actor: 0, text, words: [], before: '', after: '' },
         ...{ settings: { voiceId, temperature: 1, normalizeText: false }, seed: 0, utteranceSeed: 0 },
+        ...{ clock: number, urgency: 'playing' },
       },
-      playFromMs,
+      clock,
+      0,
     );
     return { contextId, job };
   };

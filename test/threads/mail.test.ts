@@ -29,7 +29,10 @@ t.test('frames come out as they went in, in order, whatever their words hold', a
 t.test('commands come out as they went in', async (t) => {
   const format = { encoding: 'pcm', sampleRateHz: 8_000 } as const;
   const commands: ActorCommand[] = [
-    { type: 'open', contextId: 5, format, framing: 'whole', timestamps: true, engineSampleRateHz: 24_000 },
+    {
+      ...{ type: 'open', contextId: 5, format, framing: 'whole', timestamps: true },
+      ...{ engineSampleRateHz: 24_000, clock: 7 },
+    },
     { type: 'segment', contextId: 5, segment: 0, words: ['x', '\udc00y'], tokenContinues: true },
     { type: 'close', contextId: 5 },
     { type: 'cancel', contextId: 6 },

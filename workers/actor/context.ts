@@ -13,10 +13,15 @@
  */
 import { faultPlace, InvariantError } from '../../src/fault.js';
 import type { Encoding } from '../../src/api/formats.js';
-import type { ActorCommand, ChunkMail, Frame } from '../../src/threads/messages.js';
+import { monotonicMs } from '../../src/monotonic.js';
+import { isWholeFraming, type ActorCommand, type ChunkMail, type Frame } from '../../src/threads/messages.js';
+import type { PlaybackClock } from '../../src/threads/playback-clock.js';
 import type { Encoder } from '../audio/encoder.js';
 import { createEncoder } from '../audio/encoders.js';
 import { FrameMaker } from './frame-maker.js';
+
+/** Listeners with less than this in hand go before whole files. */
+const BEFORE_FILES_MS = 400;
 
 type OpenCommand = Extract<ActorCommand, { type: 'open' }>;
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
@@ -63,6 +68,7 @@ const receive = (inbox: Inbox, mail: ChunkMail): void => {
 
 export class ContextActor {
   readonly #open: OpenCommand;
+  readonly #clock: PlaybackClock;
   readonly #emit: (frame: Frame) => void;
   readonly #wake: (context: ContextActor) => void;
   readonly #announcements: Announcement[] = [];
@@ -73,10 +79,18 @@ export class ContextActor {
   /** Segments of which everything was released. */
   #released = 0;
   #disposed = false;
+  /** Audio that went into its frames. */
+  #encodedMs = 0;
 
   /** @param wake is called whenever `work` may find something to do */
-  constructor(open: OpenCommand, emit: (frame: Frame) => void, wake: (context: ContextActor) => void) {
+  constructor(
+    open: OpenCommand,
+    clock: PlaybackClock,
+    emit: (frame: Frame) => void,
+    wake: (context: ContextActor) => void,
+  ) {
     this.#open = open;
+    this.#clock = clock;
     this.#emit = emit;
     this.#wake = wake;
     const encoder = createEncoder(open.format, open.engineSampleRateHz);
@@ -86,6 +100,13 @@ export class ContextActor {
 
   get id(): number {
     return this.#open.contextId;
+  }
+
+  /** When its listener would run out of what is encoded. */
+  get dueMs(): number {
+    const dueMs = this.#clock.at(this.#encodedMs);
+    // Nobody plays a whole file while it is made.
+    return isWholeFraming(this.#open.framing) ? Math.max(dueMs, monotonicMs() + BEFORE_FILES_MS) : dueMs;
   }
 
   get encoding(): Encoding {
@@ -182,6 +203,7 @@ export class ContextActor {
     if (chunk !== undefined) {
       const { durationMs, isLast } = frames.speak(chunk);
       if (isLast) inbox.chunks.shift();
+      this.#encodedMs += durationMs;
       return durationMs;
     }
     if (!inbox.isDone) return null;

@@ -2,9 +2,8 @@
  * Which context an actor thread works on next: the one whose listener would run out of audio first. Work is done in
  * small parts, so first audio waits for a few of them, never for all that is left of other contexts' chunks.
  *
- * A context is due when all audio made of it so far is heard, counted from its first part; a context that had nothing to
- * do when that moment passed is due at once. Work goes on for some milliseconds, then mail is read, which may bring a
- * context that is due earlier.
+ * Its playback clock says when: at the position that is encoded so far. Work goes on for some milliseconds, then mail is
+ * read, which may bring a context that is due earlier.
  *
  *   asleep --wake--> waiting --work--> waiting;  --(nothing to do)--> asleep;  any --remove--> unknown
  */
@@ -17,9 +16,11 @@ export interface RunQueueOptions<T> {
   /**
    * Does a small part of what there is to do. Must not throw.
    *
-   * @returns milliseconds of audio that went into it; `null` when there is nothing to do until the next `wake`
+   * @returns false when there is nothing to do until the next `wake`
    */
-  readonly work: (item: T) => number | null;
+  readonly work: (item: T) => boolean;
+  /** When the listener would run out of what was made of it. */
+  readonly dueMs: (item: T) => number;
   /** Some work was done: what it made can be sent. */
   readonly onPause: () => void;
   /** Calls back after the mail was read. */
@@ -28,7 +29,6 @@ export interface RunQueueOptions<T> {
 
 export class RunQueue<T> {
   readonly #options: RunQueueOptions<T>;
-  readonly #dueMs = new Map<T, number>();
   readonly #waiting = new Set<T>();
   #isDeferred = false;
 
@@ -39,7 +39,6 @@ export class RunQueue<T> {
   /** The item may have something to do. Idempotent. */
   wake(item: T): void {
     if (this.#waiting.has(item)) return;
-    this.#dueMs.set(item, Math.max(this.#dueMs.get(item) ?? 0, this.#options.clock()));
     this.#waiting.add(item);
     this.#defer();
   }
@@ -47,7 +46,6 @@ export class RunQueue<T> {
   /** Forgets the item. Idempotent. */
   remove(item: T): void {
     this.#waiting.delete(item);
-    this.#dueMs.delete(item);
   }
 
   #defer(): void {
@@ -61,9 +59,7 @@ export class RunQueue<T> {
     this.#isDeferred = false;
     const endMs = clock() + workMs;
     for (let next = this.#earliest(); next !== undefined; next = this.#earliest()) {
-      const madeMs = work(next);
-      if (madeMs === null) this.#waiting.delete(next);
-      else if (this.#waiting.has(next)) this.#dueMs.set(next, (this.#dueMs.get(next) ?? 0) + madeMs);
+      if (!work(next)) this.#waiting.delete(next);
       if (clock() >= endMs) break;
     }
     onPause();
@@ -75,7 +71,7 @@ export class RunQueue<T> {
     let earliest: T | undefined;
     let earliestMs = Number.POSITIVE_INFINITY;
     for (const item of this.#waiting) {
-      const dueMs = this.#dueMs.get(item) ?? 0;
+      const dueMs = this.#options.dueMs(item);
       if (dueMs >= earliestMs) continue;
       earliest = item;
       earliestMs = dueMs;

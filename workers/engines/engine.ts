@@ -6,7 +6,7 @@ import type { Log } from '../../src/log.js';
 import type { GpuState, Placement } from '../../src/threads/gpu.js';
 import type { SegmentRequest, WordTime, WrittenSegment } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
-import type { Voice, VoicePack } from '../../src/threads/voices.js';
+import type { Voice, VoiceCost, VoicePack } from '../../src/threads/voices.js';
 import type { DerivedFiles } from './graph/derived.js';
 import type { PhonemicWord } from './g2p/speech.js';
 import type { PackContent, PackFolder } from './pack.js';
@@ -96,6 +96,8 @@ export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'>
   readonly crowded?: readonly Pick<Engine, 'voices' | 'segmentsMax'>[];
   /** Where each graph runs, by `PACK/GRAPH`, if the provider is WebGPU. */
   readonly placements?: ReadonlyMap<string, Placement>;
+  /** What the voices cost, as the load measured it, by voice id. Absent: it was not measured. */
+  readonly costs?: ReadonlyMap<string, VoiceCost>;
   /** Packs that are loaded now. */
   readonly loadedPacks?: () => number;
   /** The loaded engine of a voice. Absent: engines make no batches. */
@@ -139,6 +141,8 @@ export interface EngineMeans {
   readonly loading?: NativeGuard;
   readonly log: EngineLog;
   readonly bounds: Bounds;
+  /** The load also measures what speech costs. */
+  readonly measuresCosts?: boolean;
 }
 
 /** What a format needs to read a pack. */

@@ -3,7 +3,8 @@
  * room; the least recently used pack is unloaded for it. The default pack stays, and so does a pack that speaks.
  */
 import type { NativeGuard } from '../../src/threads/vitals.js';
-import type { VoicePack } from '../../src/threads/voices.js';
+import type { VoiceCost, VoicePack } from '../../src/threads/voices.js';
+import { measureCost } from './steps.js';
 import type { Engine, EngineMeans, PackHold, PackUse, VoiceFormat } from './engine.js';
 
 interface Place {
@@ -11,6 +12,8 @@ interface Place {
   readonly format: VoiceFormat;
   engine: Engine | null;
   measured: unknown;
+  /** Of its voices. `null`: not measured. */
+  cost: VoiceCost | null;
   /** The longest load of a graph so far. */
   graphMs: number;
   /** Jobs that hold it. */
@@ -49,7 +52,7 @@ export class LoadedPacks {
     this.#means = means;
     this.#loadedMax = Math.max(loadedMax, Math.min(loadedMin, packs.length));
     this.#places = packs.map(([pack, format]) => ({
-      ...{ pack, format, engine: null, measured: undefined },
+      ...{ pack, format, engine: null, measured: undefined, cost: null },
       ...{ graphMs: 0, holds: 0, lastUse: 0 },
     }));
     this.#byVoice = new Map(
@@ -76,6 +79,15 @@ export class LoadedPacks {
       engines.set(place, await this.#load(place, (_, run) => run()));
     }
     return this.#places.map((place) => engines.get(place)!);
+  }
+
+  /** What the voices cost that were measured, by voice id. */
+  get costs(): Map<string, VoiceCost> {
+    return new Map(
+      this.#places.flatMap(({ pack, cost }) =>
+        cost === null ? [] : pack.voices.map(({ id }) => [id, cost] as const),
+      ),
+    );
   }
 
   engineOf(voiceId: string): Engine {
@@ -186,6 +198,7 @@ export class LoadedPacks {
     const engine = await format.load(pack, { ...this.#means, loading }, measured);
     place.engine = engine;
     place.measured = engine.measured;
+    if (this.#means.measuresCosts === true) place.cost ??= await measureCost(pack, engine);
     place.lastUse = ++this.#uses;
     return engine;
   }

@@ -18,11 +18,15 @@ const isSound = (pcm: Float32Array, from: number): boolean => {
   return power > onsetPower * onsetWindow;
 };
 
-/** Counts the samples before the first sound that can be left out. */
-export const silenceBefore = (pcm: Float32Array): number => {
+/**
+ * Counts the samples before the first sound that can be left out.
+ *
+ * @param leadSamples what stays before it
+ */
+export const silenceBefore = (pcm: Float32Array, leadSamples = onsetLead): number => {
   for (let at = 0; at + onsetWindow <= pcm.length; at += onsetWindow)
-    if (isSound(pcm, at)) return Math.max(0, at - onsetLead);
-  return Math.max(0, pcm.length - onsetLead);
+    if (isSound(pcm, at)) return Math.max(0, at - leadSamples);
+  return Math.max(0, pcm.length - leadSamples);
 };
 
 /** Counts the samples after the last sound that can be left out. */

@@ -311,6 +311,7 @@ export const loadPacks = async (
     voices: engines.flatMap(({ voices }) => voices),
     executionProvider: providerOf(engines, means),
     ...(means.gpu !== undefined && { placements: means.gpu.placements }),
+    costs: loaded.costs,
     crowded: engines.filter(({ segmentsMax }) => segmentsMax !== undefined),
     loadedPacks: () => loaded.size,
     open: (request) => loaded.engineOf(request.settings.voiceId).open(request),

@@ -6,6 +6,7 @@
  * everything before the ping; but a player that has read minutes ahead reads nothing while it plays them.
  */
 import type { Bounds } from '../../limits.js';
+import { PlaybackClock } from '../../threads/playback-clock.js';
 import { StallTimer } from '../sender.js';
 
 export type LifeBounds = Pick<
@@ -23,8 +24,8 @@ const slowness = 2;
 class Hearing {
   /** The longest time: the service does not wait longer for a peer that vanished. */
   readonly #msMax: number;
-  #readMs = 0;
-  #playedMs = 0;
+  readonly #read = new PlaybackClock();
+  readonly #played = new PlaybackClock();
   #handedMs = 0;
 
   constructor(msMax: number) {
@@ -34,10 +35,14 @@ class Hearing {
   /** The socket has audio. */
   handed(durationMs: number, nowMs: number): void {
     this.#handedMs += durationMs;
-    const after = (untilMs: number, ms: number): number =>
-      Math.min(Math.max(untilMs, nowMs) + ms, nowMs + this.#msMax);
-    this.#readMs = after(this.#readMs, durationMs * slowness);
-    this.#playedMs = after(this.#playedMs, durationMs);
+    for (const [clock, ms] of [
+      [this.#read, durationMs * slowness],
+      [this.#played, durationMs],
+    ] as const) {
+      clock.reach(0, nowMs);
+      clock.advance(ms);
+      clock.limit(0, nowMs + this.#msMax);
+    }
   }
 
   /**
@@ -53,12 +58,12 @@ class Hearing {
     if (!/^\d{1,15}$/.test(payload) || Number(payload) > this.#handedMs) return;
     const unreadMs = this.#handedMs - Number(payload);
     // Never later, so that an invented payload gains no time.
-    this.#readMs = Math.min(this.#readMs, nowMs + unreadMs * slowness);
+    this.#read.limit(0, nowMs + unreadMs * slowness);
   }
 
   /** In the past once the client must have read and played everything. */
   get untilMs(): number {
-    return Math.max(this.#readMs, this.#playedMs);
+    return Math.max(this.#read.at(), this.#played.at());
   }
 }
 

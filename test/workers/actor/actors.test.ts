@@ -2,10 +2,10 @@ import { MessageChannel, Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { Changes } from '../../../scripts/rig/changes.js';
 import { packCommands, unpackFrames, type FrameMail } from '../../../src/threads/mail.js';
-import { ACTOR_READY } from '../../../src/threads/messages.js';
 import type {
   ActorCommand,
   ActorError,
+  ActorReady,
   ActorThreadData,
   ActorThreadMessage,
   ChunkMail,
@@ -14,6 +14,7 @@ import type {
 import { limits } from '../../../src/limits.js';
 import { encodingNames } from '../../../src/api/formats.js';
 import { EffortTable } from '../../../src/threads/effort.js';
+import { ClockTable } from '../../../src/threads/playback-clock.js';
 import { Vitals } from '../../../src/threads/vitals.js';
 import type { AudioFormat } from '../../../src/api/formats.js';
 
@@ -21,7 +22,10 @@ const RATE_HZ = 24_000;
 const CHUNKS = 40;
 
 const commandsFor = (contextId: number, format: AudioFormat): ActorCommand[] => [
-  { type: 'open', contextId, format, framing: 'stream', timestamps: false, engineSampleRateHz: RATE_HZ },
+  {
+    ...{ type: 'open', contextId, format, framing: 'stream', timestamps: false },
+    ...{ engineSampleRateHz: RATE_HZ, clock: contextId },
+  },
   { type: 'segment', contextId, segment: 0, words: [], tokenContinues: false },
   { type: 'close', contextId },
 ];
@@ -40,11 +44,13 @@ const chunksFor = (contextId: number, chunks: number): ChunkMail[] => {
 
 /** An actor thread, with a port on which audio comes. */
 const startThread = async (t: Test) => {
+  const clocks = new ClockTable(10);
   const workerData: ActorThreadData = {
     actor: 0,
     bounds: limits,
     vitals: new Vitals().buffer,
     effort: new EffortTable(encodingNames.length).buffer,
+    clocks: clocks.buffer,
   };
   const worker = new Worker(new URL('../../../workers/actors.js', import.meta.url), { workerData });
   t.teardown(() => worker.terminate());
@@ -53,8 +59,8 @@ const startThread = async (t: Test) => {
   const mails: Frame[][] = [];
   const errors: string[] = [];
   const changes = new Changes();
-  worker.on('message', (mail: FrameMail | ActorError | typeof ACTOR_READY) => {
-    if (mail === ACTOR_READY) return;
+  worker.on('message', (mail: FrameMail | ActorError | ActorReady) => {
+    if ('encodingCosts' in mail) return;
     if ('reason' in mail) errors.push(mail.reason);
     else mails.push(unpackFrames(mail));
     changes.notify();

@@ -2,6 +2,7 @@ import t from 'tap';
 import type { AudioFormat, SampleFormat } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
 import type { ChunkMail, Frame, Framing, WordTime } from '../../../src/threads/messages.js';
+import { PlaybackClock } from '../../../src/threads/playback-clock.js';
 import { InvariantError } from '../../../src/fault.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
@@ -19,7 +20,8 @@ const open = (
 ) => {
   const frames: Frame[] = [];
   const actor = new ContextActor(
-    { type: 'open', contextId: 1, format, framing, timestamps, engineSampleRateHz: RATE_HZ },
+    { type: 'open', contextId: 1, format, framing, timestamps, engineSampleRateHz: RATE_HZ, clock: 0 },
+    new PlaybackClock(),
     (frame) => frames.push(frame),
     workThrough,
   );

@@ -2,6 +2,7 @@ import t from 'tap';
 import type { AudioFormat } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
 import type { Frame } from '../../../src/threads/messages.js';
+import { PlaybackClock } from '../../../src/threads/playback-clock.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
 import { workThrough } from '../../support/spoken.js';
@@ -20,8 +21,9 @@ const framesOf = (format: AudioFormat, sizes: readonly number[]): Frame[] => {
     framing: 'raw',
     timestamps: false,
     engineSampleRateHz: ENGINE_RATE_HZ,
+    clock: 0,
   } as const;
-  const actor = new ContextActor(open, (frame) => frames.push(frame), workThrough);
+  const actor = new ContextActor(open, new PlaybackClock(), (frame) => frames.push(frame), workThrough);
   actor.segment({ type: 'segment', contextId: 1, segment: 0, words: [], tokenContinues: false });
   actor.close();
   let startSample = 0;

@@ -1,27 +1,41 @@
 import t from 'tap';
+import { PlaybackClock } from '../../../src/threads/playback-clock.js';
 import { RunQueue } from '../../../workers/actor/run-queue.js';
 import { seededRandom } from '../../../scripts/rig/random.js';
 
 const WORK_MS = 4;
 const AUDIO_MS = 200;
 
-/** Each item has a number of parts to do, of 200 ms of audio each. The test runs the deferred work. */
+/**
+ * Each item has a number of parts to do, of 200 ms of audio each, and a listener who plays from its first part on. The test runs
+ * the deferred work.
+ */
 const stage = (costMs = 1) => {
   let nowMs = 1_000;
   let deferred: (() => void) | undefined;
   const parts = new Map<string, number>();
+  const madeMs = new Map<string, number>();
+  const clocks = new Map<string, PlaybackClock>();
   const log: string[] = [];
+  const clockOf = (item: string): PlaybackClock => {
+    const clock = clocks.get(item) ?? new PlaybackClock();
+    if (!clocks.has(item)) clock.start(nowMs);
+    clocks.set(item, clock);
+    return clock;
+  };
   const queue = new RunQueue<string>({
     clock: () => nowMs,
     workMs: WORK_MS,
     work: (item) => {
       const left = parts.get(item) ?? 0;
-      if (left === 0) return null;
+      if (left === 0) return false;
       parts.set(item, left - 1);
       nowMs += costMs;
       log.push(item);
-      return AUDIO_MS;
+      madeMs.set(item, (madeMs.get(item) ?? 0) + AUDIO_MS);
+      return true;
     },
+    dueMs: (item) => clockOf(item).at(madeMs.get(item)),
     onPause: () => log.push('|'),
     defer: (call) => {
       if (deferred !== undefined) throw new Error('deferred twice');
@@ -33,9 +47,11 @@ const stage = (costMs = 1) => {
     log,
     give: (item: string, count: number) => {
       parts.set(item, (parts.get(item) ?? 0) + count);
+      if (parts.get(item) === count) clockOf(item).reach(madeMs.get(item) ?? 0, nowMs);
       queue.wake(item);
     },
     pass: (ms: number) => (nowMs += ms),
+    clockOf,
     isIdle: () => deferred === undefined,
     run: () => {
       const call = deferred;
@@ -94,7 +110,18 @@ t.test('a context does not catch up on the time in which it had nothing to do', 
   t.equal(log.slice(0, 3).join(' '), 'idled steady idled', 'the idle one is not ten seconds ahead');
 });
 
-t.test('a removed context gets no work, and is due at once when it comes back', async (t) => {
+t.test('a clock that moves while its context waits counts at the next choice', async (t) => {
+  const { give, run, log, clockOf } = stage(3);
+  give('a', 2);
+  give('b', 2);
+  run();
+  t.equal(log.join(''), 'ab|');
+  clockOf('a').advance(500);
+  run();
+  t.equal(log.join(''), 'ab|ba|');
+});
+
+t.test('a removed context gets no work, and is behind one that waited when it comes back', async (t) => {
   const { queue, give, run, log } = stage(0.1);
   give('a', 10);
   queue.remove('a');

@@ -11,6 +11,7 @@ import { decodeAll, decodersOf } from '../../support/decoders.js';
 import { speak, workThrough, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
 import { envelope, spansOver, tonesAt, toInt16 } from '../../support/tones.js';
 import { missingTool } from '../../support/tools.js';
+import { PlaybackClock } from '../../../src/threads/playback-clock.js';
 import { pause } from '../../support/waiting.js';
 
 const ENGINE_HZ = 24_000;
@@ -174,7 +175,9 @@ const openOpus = (sampleRateHz: number, frames: string[]) =>
       framing: 'stream',
       timestamps: false,
       engineSampleRateHz: ENGINE_HZ,
+      clock: 0,
     },
+    new PlaybackClock(),
     (frame) => frames.push(frame.type),
     workThrough,
   );

@@ -100,7 +100,7 @@ t.test('pitch and level change no more at a cut in a clause than without one', a
   }
 });
 
-t.test('segments of one utterance have one pace', async (t) => {
+t.test('segments have one pace, within an utterance and between utterances', async (t) => {
   const text =
     'We were all in the garden when the news came over the wall. It was late in the evening, and nobody knew what to say.';
   /** Standard deviation of the logarithm of the length. */
@@ -115,6 +115,6 @@ t.test('segments of one utterance have one pace', async (t) => {
   };
   const [same, other] = [await variety(() => 5), await variety((seed) => seed)];
   t.comment(`lengths vary by ${same} within an utterance, by ${other} between utterances`);
-  t.ok(same < 0.5 * other);
+  t.ok(same < 0.05 && other < 0.06, 'at a temperature of 2');
   t.ok(same > 0, 'yet no two readings are the same');
 });

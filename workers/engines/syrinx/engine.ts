@@ -123,6 +123,8 @@ export class SyrinxEngine implements Engine {
       mix,
       warp,
       gain: speaker.gain,
+      isFirst: request.isFirst === true,
+      isCrowded: request.isCrowded === true,
       whole,
     });
   }

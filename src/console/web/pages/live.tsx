@@ -97,7 +97,7 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
           {formatNumber(sum(view.streams))}
         </Tile>
         <Tile
-          label="Capacity in use"
+          label="Speech needed in time"
           below={view.capacityRatio >= 1 ? 'New speech is refused' : ''}
           history={views.map(({ capacityRatio }) => capacityRatio)}
         >

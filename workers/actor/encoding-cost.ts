@@ -1,0 +1,58 @@
+/** What each encoding costs in this thread: for admission, before the first request. */
+import { defaultFormat, encodingNames, type Encoding } from '../../src/api/formats.js';
+import { createEncoder } from '../audio/encoders.js';
+import { FrameMaker } from './frame-maker.js';
+
+/** The rate of our voices. */
+const engineSampleRateHz = 24_000;
+/** Speech in a chunk, as engines make it. The first one warms the code up. */
+const chunkMs = 250;
+const chunks = 4;
+
+const threadCpuMs = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+};
+
+/** A harmonic tone under noise, the same in each run. */
+const sound = (): Int16Array => {
+  let noise = 1;
+  return Int16Array.from({ length: (engineSampleRateHz * chunkMs) / 1000 }, (_, i) => {
+    noise = (noise * 16_807) % 2_147_483_647;
+    const phase = (2 * Math.PI * 150 * i) / engineSampleRateHz;
+    return 6_000 * Math.sin(phase) + 3_000 * Math.sin(2 * phase) + 1_000 * (noise / 2 ** 30 - 1);
+  });
+};
+
+/**
+ * Encodes a second of sound in each encoding at its defaults.
+ *
+ * @returns CPU time of a millisecond of speech, in milliseconds; without AAC, whose library is loaded when it is needed
+ */
+export const measureEncodings = async (): Promise<Map<Encoding, number>> => {
+  const costs = new Map<Encoding, number>();
+  for (const encoding of encodingNames) {
+    if (encoding === 'aac') continue;
+    const format = defaultFormat(encoding);
+    const encoder = await createEncoder(format, engineSampleRateHz);
+    const context = { contextId: 0, framing: 'stream', timestamps: false, clock: 0 } as const;
+    const open = { type: 'open', ...context, format, engineSampleRateHz } as const;
+    const frames = new FrameMaker(open, encoder, () => undefined);
+    let startMs = 0;
+    for (let chunk = 0; chunk <= chunks; chunk++) {
+      if (chunk === 1) startMs = threadCpuMs();
+      const mail = {
+        type: 'chunk',
+        contextId: 0,
+        segment: 0,
+        startSample: 0,
+        pcm: sound(),
+        words: [],
+      } as const;
+      while (!frames.speak(mail).isLast);
+    }
+    costs.set(encoding, (threadCpuMs() - startMs) / (chunks * chunkMs));
+    frames.dispose();
+  }
+  return costs;
+};
