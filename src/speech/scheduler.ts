@@ -53,7 +53,7 @@ export interface SegmentStart {
   readonly startMs: number;
   /** Its listener waits for first audio. */
   readonly isAwaited: boolean;
-  /** So do many others, or the machine is full. */
+  /** It may begin with a longer chunk: nobody waits for first audio, or many do, or the machine is full. */
   readonly isCrowded: boolean;
   /** Since when it has waited only for a thread. */
   readonly readySinceMs: number;
@@ -533,8 +533,10 @@ export class Scheduler {
     const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
     const isAwaited = !context.isHeard && running.length === 0;
     const isCrowded =
-      isAwaited &&
-      (this.#options.isFull?.() === true || this.#awaited() > CROWD_PER_THREAD * this.#options.threads);
+      !isAwaited ||
+      options.listener.isFile ||
+      this.#options.isFull?.() === true ||
+      this.#awaited() > CROWD_PER_THREAD * this.#options.threads;
     group.startable.delete(context);
     group.running++;
     this.#running++;

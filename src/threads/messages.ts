@@ -94,8 +94,8 @@ export interface SegmentRequest {
   /** Its listener waits for first audio. */
   readonly isFirst?: boolean;
   /**
-   * So do many others, or the machine is full. An engine may begin with a longer chunk: that costs less than several, and the
-   * last of them waits less.
+   * It may begin with a longer chunk: nobody waits for first audio, or many do, or the machine is full. That costs less than
+   * several short ones, and in a crowd the last listener waits less.
    */
   readonly isCrowded?: boolean;
   /** Silence of this length, and no text. */
