@@ -17,7 +17,7 @@ export interface StepDue {
   readonly dueMs: () => number;
   /** What its group has had, as the clock of one listener. No step of the group is due before. */
   readonly share?: { readonly group: number; readonly clock: PlaybackClock } | undefined;
-  /** Its listener waits for first audio, or nobody listens: a whole file. */
+  /** `first`: its listener waits for first audio. `file`: a whole file, which nobody plays yet. */
   readonly urgency?: 'playing' | 'first' | 'file';
 }
 
@@ -33,7 +33,7 @@ const PLAYING_MS = 60;
 /** First audio that has waited for so long goes before all that is due later. */
 const FIRST_WAIT_MS = 1_000;
 /** A listener with less than this in hand goes before whole files. */
-const BEFORE_FILES_MS = 400;
+export const BEFORE_FILES_MS = 400;
 /** Whole files that are late get this part of the thread's time at least. */
 const FILES_PART = 0.1;
 

@@ -68,7 +68,7 @@ const PROMISED = 0.9;
 const FIRST_AUDIO_MS_MAX = 150;
 /** The same in a burst. */
 const BURST_FIRST_AUDIO_MS_MAX = 1_000;
-/** A burst is over after so long, and another one begins when nobody has had to wait for longer than `CALM_MS`. */
+/** A burst lasts this long. The next one can begin after `CALM_MS` in which the usual time was enough for everyone. */
 const BURST_MS = 1_000;
 const CALM_MS = 5_000;
 /** What a listener is to have in hand: an engine makes whole chunks of up to a second, and threads are not equally busy. */
@@ -147,7 +147,7 @@ export class Capacity {
   #countedMs = Number.NEGATIVE_INFINITY;
   /** Less is asked for than was counted. */
   #isStale = false;
-  /** When the last burst began, and when somebody was last admitted or refused for whom the usual time does not suffice. */
+  /** When the last burst began, and when the usual time was last too short for an utterance. */
   #burstMs = Number.NEGATIVE_INFINITY;
   #crowdedMs = Number.NEGATIVE_INFINITY;
 

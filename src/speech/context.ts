@@ -77,7 +77,7 @@ export class Context implements SpeechContext {
   /** Of started segments: one that runs again makes the same samples. */
   readonly #attempts = new Map<
     ScheduledSegment,
-    { readonly seed: number; readonly isFirst: boolean; readonly isCrowded: boolean; retries: number }
+    { readonly seed: number; readonly isFirst: boolean; readonly beginsLong: boolean; retries: number }
   >();
   readonly #utteranceSeed = randomInt(2 ** 32);
   /** Segments that the actor knows of. */
@@ -288,7 +288,7 @@ export class Context implements SpeechContext {
     return (startMs) => this.#jobs.get(start.segment)?.setStart(startMs);
   }
 
-  #start({ segment, startMs, isAwaited, isCrowded, readySinceMs }: SegmentStart): void {
+  #start({ segment, startMs, isAwaited, beginsLong, readySinceMs }: SegmentStart): void {
     if (segment.index >= this.#announced) {
       this.#sendFlushes();
       this.#announce(segment);
@@ -298,14 +298,14 @@ export class Context implements SpeechContext {
     const isShared = isFile || (options.group !== undefined && this.schedule.running.length === 1);
     const share = isShared ? this.#parts.scheduler.shareOf(this.schedule) : undefined;
     const attempt = this.#attempts.get(segment) ?? {
-      ...{ seed: randomInt(2 ** 32), isFirst: isAwaited, isCrowded, retries: 0 },
+      ...{ seed: randomInt(2 ** 32), isFirst: isAwaited, beginsLong, retries: 0 },
     };
     this.#attempts.set(segment, attempt);
     const job = {
       contextId: this.id,
       segment: segment.index,
       ...this.#utterances.requestOf(segment),
-      ...{ seed: attempt.seed, isFirst: attempt.isFirst, isCrowded: attempt.isCrowded },
+      ...{ seed: attempt.seed, isFirst: attempt.isFirst, beginsLong: attempt.beginsLong },
       utteranceSeed: this.#utteranceSeed,
       actor: actorOfContext(this.id),
       clock: this.#clock,

@@ -19,7 +19,7 @@ const FILE_LEAD_MS = 300;
 
 export class Listener {
   readonly clock: PlaybackClock;
-  /** The response is sent when it is complete: nobody plays it while it is made. */
+  /** The service sends the response when it is complete, so nobody plays it earlier. */
   readonly isFile: boolean;
   /** Milliseconds of audio that came from the actor. */
   #arrivedMs = 0;

@@ -4,10 +4,10 @@
  *
  * A group (the contexts of one lease, of one WebSocket, or the whole files of one account) may always run one segment.
  * Further contexts of the group run theirs beside it while threads idle, or while fewer than half of the jobs are taken:
- * then each group may have as many as are left of that half. How much the threads work for them is decided there, between
- * steps (`workers/step-queue.ts`). A second segment of the same context runs only while threads would otherwise idle, and
+ * then each group may take as many jobs as that half has left. The threads decide between steps how much they work for each
+ * group (`workers/step-queue.ts`). A second segment of the same context runs only while threads would otherwise idle, and
  * only after its listener heard something: it would delay the first chunk of the first. A whole file has no first chunk to
- * delay, so it runs as many as there are threads.
+ * delay, so it runs one segment on each thread.
  *
  * A context gets no segment while its unsent audio, or that of its group, is over the bound. This is the backpressure
  * gate, and the only place where backpressure acts.
@@ -53,8 +53,8 @@ export interface SegmentStart {
   readonly startMs: number;
   /** Its listener waits for first audio. */
   readonly isAwaited: boolean;
-  /** It may begin with a longer chunk: nobody waits for first audio, or many do, or the machine is full. */
-  readonly isCrowded: boolean;
+  /** It begins with a longer chunk: its listener does not wait for first audio, or many listeners do, or the machine is full. */
+  readonly beginsLong: boolean;
   /** Since when it has waited only for a thread. */
   readonly readySinceMs: number;
 }
@@ -532,7 +532,7 @@ export class Scheduler {
     if (segment === undefined) throw new Error('a context that starts needs a queued segment');
     const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
     const isAwaited = !context.isHeard && running.length === 0;
-    const isCrowded =
+    const beginsLong =
       !isAwaited ||
       options.listener.isFile ||
       this.#options.isFull?.() === true ||
@@ -552,7 +552,7 @@ export class Scheduler {
     context.unsent.started(segment.index, estimatedMs);
     this.#hold(context);
     if (options.listener.isFile) this.#changed.add(context);
-    entry.move = options.start({ segment, startMs, isAwaited, isCrowded, readySinceMs });
+    entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }
 
   /** Contexts that run a segment and whose listeners wait for first audio. */

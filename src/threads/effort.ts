@@ -39,7 +39,7 @@ export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<
 const FIELDS = 5;
 
 /** CPU time of the calling thread, in milliseconds. */
-const threadCpuMs = (): number => {
+export const threadCpuMs = (): number => {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 };

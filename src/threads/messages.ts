@@ -94,10 +94,10 @@ export interface SegmentRequest {
   /** Its listener waits for first audio. */
   readonly isFirst?: boolean;
   /**
-   * It may begin with a longer chunk: nobody waits for first audio, or many do, or the machine is full. That costs less than
-   * several short ones, and in a crowd the last listener waits less.
+   * It begins with a longer chunk: its listener does not wait for first audio, or many listeners do, or the machine is full.
+   * One long chunk costs less than several short ones, and in a crowd the last listener waits less.
    */
-  readonly isCrowded?: boolean;
+  readonly beginsLong?: boolean;
   /** Silence of this length, and no text. */
   readonly pauseMs?: number;
   readonly settings: SpeechSettings;
@@ -133,7 +133,7 @@ export interface SynthesisJob extends SegmentRequest {
   readonly clock: number;
   /** Number of the clock that says what its group has had. Absent if the job does not count for a group. */
   readonly share?: number;
-  /** Its listener waits for first audio, or nobody listens to what is made of it: a whole file. */
+  /** `first`: its listener waits for first audio. `file`: a whole file, which nobody plays yet. */
   readonly urgency: 'playing' | 'first' | 'file';
 }
 

@@ -258,7 +258,7 @@ export class ScanScheduler implements Policy<ScanContext> {
     const awaited = this.#all().filter(
       (other) => other.running.length > 0 && !other.isHeard && !other.options.listener.isFile,
     ).length;
-    const isCrowded = !isAwaited || options.listener.isFile || awaited > 4 * this.#options.threads;
+    const beginsLong = !isAwaited || options.listener.isFile || awaited > 4 * this.#options.threads;
     group.running++;
     this.#running++;
     if (options.listener.isFile) this.#runningFiles++;
@@ -270,7 +270,7 @@ export class ScanScheduler implements Policy<ScanContext> {
     running.push(entry);
     context.unsent.started(segment.index, estimatedMs);
     this.#hold(context);
-    entry.move = options.start({ segment, startMs, isAwaited, isCrowded, readySinceMs });
+    entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }
 
   #next(): ScanContext | undefined {

@@ -18,10 +18,8 @@ import { isWholeFraming, type ActorCommand, type ChunkMail, type Frame } from '.
 import type { PlaybackClock } from '../../src/threads/playback-clock.js';
 import type { Encoder } from '../audio/encoder.js';
 import { createEncoder } from '../audio/encoders.js';
+import { BEFORE_FILES_MS } from '../step-queue.js';
 import { FrameMaker } from './frame-maker.js';
-
-/** Listeners with less than this in hand go before whole files. */
-const BEFORE_FILES_MS = 400;
 
 type OpenCommand = Extract<ActorCommand, { type: 'open' }>;
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;

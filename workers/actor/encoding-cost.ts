@@ -1,5 +1,6 @@
 /** What each encoding costs in this thread: for admission, before the first request. */
 import { defaultFormat, encodingNames, type Encoding } from '../../src/api/formats.js';
+import { threadCpuMs } from '../../src/threads/effort.js';
 import { createEncoder } from '../audio/encoders.js';
 import { FrameMaker } from './frame-maker.js';
 
@@ -8,11 +9,6 @@ const engineSampleRateHz = 24_000;
 /** Speech in a chunk, as engines make it. The first one warms the code up. */
 const chunkMs = 250;
 const chunks = 4;
-
-const threadCpuMs = (): number => {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-};
 
 /** A harmonic tone under noise, the same in each run. */
 const sound = (): Int16Array => {

@@ -2,6 +2,7 @@
 import { monotonicMs } from '../../src/monotonic.js';
 import { sampleText } from '../../src/text/sample-sentences.js';
 import { wordSpans } from '../../src/text/words.js';
+import { threadCpuMs } from '../../src/threads/effort.js';
 import type { VoiceCost, VoicePack } from '../../src/threads/voices.js';
 import type { Batches } from './batches.js';
 import type { Engine, EngineChunk, SegmentSynthesis, StepResult } from './engine.js';
@@ -38,11 +39,8 @@ export const stepOne = async (segment: SegmentSynthesis): Promise<EngineChunk | 
 };
 
 /** Milliseconds of CPU time of this thread; with a GPU the time that passed, which is what it costs there. */
-const spentMs = ({ executionProvider }: Engine): number => {
-  if (executionProvider !== 'cpu') return monotonicMs();
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-};
+const spentMs = ({ executionProvider }: Engine): number =>
+  executionProvider === 'cpu' ? threadCpuMs() : monotonicMs();
 
 /**
  * What speech of a pack costs in this thread, for admission before the first request. Speaks a sentence with the first voice:

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Program } from '../../rig/program.js';
 
-/** They must be seen to be busy, and by whoever plans with it, before anything is asked. */
+/** The service needs this long to notice that they are busy. The bench asks for nothing before. */
 const settleMs = 4_000;
 /** They end by themselves if this process is killed. */
 const lifeMs = 180_000;

@@ -49,7 +49,7 @@ export interface Timing {
   readonly rounds: number;
   readonly everyMs: number;
   readonly steady: Load;
-  /** With a neighbour who comes after `neighbourAfterMs` and stays for `neighbourMs`. */
+  /** A busy program starts after `neighbourAfterMs` and runs for `neighbourMs`. */
   readonly shared: Load;
   readonly neighbourAfterMs: number;
   readonly neighbourMs: number;

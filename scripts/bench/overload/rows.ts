@@ -57,7 +57,7 @@ export const capacityRow = ({ failed, figures, listeners }: Capacity): Row => {
 const dryText = ({ dryMsMax, everDry }: VisitFigures): string =>
   everDry === 0 ? 'none dry' : `${everDry} ever dry (up to ${ms(dryMsMax)})`;
 
-/** Nobody may be refused, or lost. */
+/** The bar: no visit is refused, and none is lost. */
 const servedRow = (what: string, figures: CrowdFigures, more: readonly string[] = []): Row => {
   const { failed, offered, refused } = figures.visits;
   const lost = failed === 0 ? [] : [`${failed} failed (${figures.faults})`];

@@ -52,7 +52,7 @@ export const isSpelled = (run: string): boolean =>
 const stepsMax = 4;
 /** A hyphen is read out where it is the only one; more of them join the words of a title. */
 const hyphensMax = 1;
-/** Nobody reads out a name that a machine made: an identity, a hash, letters of another script as bytes. */
+/** People do not read out names that a machine made: an identifier, a hash, escaped bytes. */
 const isOpaque = (step: string): boolean =>
   /\d{7}|%(?!2[0-9a-f])/i.test(step) ||
   (step.match(/\d(?=\p{L})|\p{L}(?=\d)/gu)?.length ?? 0) > 2 ||

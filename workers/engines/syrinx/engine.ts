@@ -124,7 +124,7 @@ export class SyrinxEngine implements Engine {
       warp,
       gain: speaker.gain,
       isFirst: request.isFirst === true,
-      isCrowded: request.isCrowded === true,
+      beginsLong: request.beginsLong === true,
       whole,
     });
   }

@@ -86,7 +86,7 @@ export interface SegmentParts {
   readonly gain: number;
   /** Its listener waits for first audio, and so do many others. */
   readonly isFirst: boolean;
-  readonly isCrowded: boolean;
+  readonly beginsLong: boolean;
   /** Decodes all frames at once, for measurements: the same samples, except for rounding. */
   readonly whole: boolean;
   readonly engine: SegmentSynthesis['engine'];
@@ -129,7 +129,7 @@ export class Segment implements SegmentSynthesis {
   constructor(parts: SegmentParts) {
     this.#parts = parts;
     this.engine = parts.engine;
-    this.#chunk = parts.isCrowded ? 2 : 0;
+    this.#chunk = parts.beginsLong ? 2 : 0;
     const { prosody, graphs } = parts;
     this.#state = graphs.initialState(prosody.noiseIndex, prosody.startPhase);
   }
