@@ -1,6 +1,6 @@
 /**
- * The scheduler's policy as a scan: on every wake it looks at every context. Too slow for the service, and short enough
- * to be read as the definition that the scheduler's heaps must keep.
+ * The scheduler's policy as lists and sorts, which add everything up again on every wake. Too slow for the service, and
+ * short enough to be read as the definition that the scheduler must keep.
  */
 import { AudioBudget, UnsentAudio } from '../../src/speech/audio-budget.js';
 import type { ScheduledOptions, ScheduledSegment, SchedulerOptions } from '../../src/speech/scheduler.js';
