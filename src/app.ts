@@ -348,6 +348,7 @@ export class App {
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
       capacityRatio: this.#stages.dispatcher.capacityRatio,
       freeCores: this.#stages.dispatcher.freeCores,
+      speechCpu: this.#stages.dispatcher.speechCpu,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
       ledgerEntriesRefused: this.#stages.store.entriesRefused,
       logLinesLost: this.#stages.log.linesLost,

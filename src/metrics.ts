@@ -49,6 +49,8 @@ export interface Figures {
   /** What is in use of the speech that the machine can make in time. */
   readonly capacityRatio: number;
   readonly freeCores: number;
+  /** CPU time of a second of speech, in seconds, by voice. */
+  readonly speechCpu: ReadonlyMap<string, number>;
   readonly ledgerEntriesQueued: number;
   readonly ledgerEntriesRefused: number;
   readonly logLinesLost: number;
@@ -71,6 +73,7 @@ const nothing: Figures = {
   bufferedAudioMs: 0,
   capacityRatio: 0,
   freeCores: 0,
+  speechCpu: new Map(),
   ledgerEntriesQueued: 0,
   ledgerEntriesRefused: 0,
   logLinesLost: 0,
@@ -167,6 +170,11 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
   syrinx_free_cores: {
     help: 'Cores that other programs leave to speech.',
     read: ({ freeCores }) => freeCores,
+  },
+  syrinx_speech_cpu_ratio: {
+    help: 'CPU time that a second of speech takes on a synthesis thread, in seconds, as admission counts it.',
+    labelNames: ['voice'],
+    read: ({ speechCpu }) => [...speechCpu].map(([voice, cpu]) => [{ voice }, cpu]),
   },
   syrinx_ledger_entries_queued: {
     help: 'Ledger entries that are not durable yet.',

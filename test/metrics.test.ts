@@ -24,6 +24,7 @@ const figures: Figures = {
   bufferedAudioMs: 1_500,
   capacityRatio: 0.25,
   freeCores: 2,
+  speechCpu: new Map([['wren', 0.014]]),
   ledgerEntriesRefused: 23,
   ledgerEntriesQueued: 13,
   eventLoopDelay: (quantile) => quantile / 10,

@@ -52,12 +52,17 @@ export interface Fullness {
   readonly ratio: number;
   readonly supply: 'synthesis threads' | 'threads for long steps' | 'actor threads' | 'cores';
   /** Within so many seconds from now. */
-  readonly seconds: number;
-  /** CPU time that is asked for within that time, and what is promised, in milliseconds. */
+  readonly withinSeconds: number;
+  /** Speech that is asked for within that time, and the CPU time that it takes, in milliseconds. */
+  readonly speechMs: number;
   readonly askedMs: number;
+  /** CPU time that is promised within that time, in milliseconds. */
   readonly promisedMs: number;
-  /** Contexts with speech to be made for a listener. */
+  /** Cores that other programs leave. */
+  readonly cores: number;
+  /** Admitted contexts with speech to be made for a listener, and those of them that wait for first audio. */
   readonly listeners: number;
+  readonly waiting: number;
   /** How long first audio may take now, in milliseconds. */
   readonly firstAudioMsMax: number;
 }
@@ -81,12 +86,13 @@ const SECONDS = 24;
 /** The counted demands are used for this long; utterances admitted meanwhile are added to them. */
 const COUNT_KEPT_MS = 10;
 
-/** Work by kind, within each second: at `kind + seconds - 1`, in milliseconds of CPU time. */
+/** Work by kind, within each second: at `kind + seconds - 1`, in milliseconds of CPU time; and the speech that it makes. */
 type Work = Float64Array;
 const SYNTHESIS = 0;
 const LONG = SECONDS;
 const ENCODING = 2 * SECONDS;
-const noWork = (): Work => new Float64Array(3 * SECONDS);
+const SPEECH = 3 * SECONDS;
+const noWork = (): Work => new Float64Array(4 * SECONDS);
 
 /** What one group asks for. */
 interface GroupWork {
@@ -100,6 +106,8 @@ interface GroupWork {
 class Load {
   /** Contexts with speech to be made, by whether their voice has long steps. */
   readonly busy = { short: 0, long: 0 };
+  /** Those of them that wait for first audio. */
+  waiting = 0;
   /** Each group counts as one listener. */
   readonly fair = noWork();
   readonly #groups = new Map<object | string, GroupWork>();
@@ -113,8 +121,9 @@ class Load {
   }
 
   /** @param work is kept */
-  add(group: object | string, work: Work, isLong: boolean): void {
+  add({ group, isAwaiting }: Demand, work: Work, isLong: boolean): void {
     this.busy[isLong ? 'long' : 'short']++;
+    if (isAwaiting) this.waiting++;
     const known = this.#groups.get(group);
     if (known === undefined) {
       this.#groups.set(group, { whole: work, most: work });
@@ -223,7 +232,7 @@ export class Capacity {
   #add(demand: Demand): void {
     const isLong = this.#isLong(demand);
     for (const wait of ['always', 'burst'] as const)
-      this.#loads[wait].add(demand.group, this.#workOf(demand, wait), isLong);
+      this.#loads[wait].add(demand, this.#workOf(demand, wait), isLong);
   }
 
   #isLong({ voiceId }: Demand): boolean {
@@ -246,26 +255,29 @@ export class Capacity {
       work[SYNTHESIS + i] = speechMs * cpu + (isAwaiting && long === undefined ? beginMs : 0);
       if (long !== undefined) work[LONG + i] = speechMs * cpu;
       work[ENCODING + i] = speechMs * encodingCpu;
+      work[SPEECH + i] = speechMs;
     }
     return work;
   }
 
   #fullnessOf(work: Work, wait: Wait): Fullness {
     const { synthesisThreads, longThreads, actorThreads, cores } = this.#options.supply();
-    const { short, long } = this.#loads[wait].busy;
+    const { busy, waiting } = this.#loads[wait];
     let fullest: Fullness = {
-      listeners: short + long,
-      firstAudioMsMax: waitMsMax[wait],
-      ratio: 0,
-      supply: 'cores',
-      seconds: 1,
-      askedMs: 0,
-      promisedMs: 0,
+      ...{ ratio: 0, supply: 'cores', withinSeconds: 1, speechMs: 0, askedMs: 0, promisedMs: 0 },
+      ...{ cores, listeners: busy.short + busy.long, waiting, firstAudioMsMax: waitMsMax[wait] },
     };
-    const consider = (supply: Fullness['supply'], count: number, askedMs: number, seconds: number): void => {
-      const promisedMs = count * seconds * 1_000 * PROMISED;
+    const consider = (
+      supply: Fullness['supply'],
+      count: number,
+      askedMs: number,
+      withinSeconds: number,
+    ): void => {
+      const promisedMs = count * withinSeconds * 1_000 * PROMISED;
       const ratio = askedMs / promisedMs;
-      if (ratio > fullest.ratio) fullest = { ...fullest, ratio, supply, seconds, askedMs, promisedMs };
+      if (ratio <= fullest.ratio) return;
+      const speechMs = work[SPEECH + withinSeconds - 1]!;
+      fullest = { ...fullest, ratio, supply, withinSeconds, speechMs, askedMs, promisedMs };
     };
     for (let i = 0; i < SECONDS; i++) {
       const synthesisMs = work[SYNTHESIS + i]!;

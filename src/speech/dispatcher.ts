@@ -172,6 +172,11 @@ export class Dispatcher implements Speech {
     return this.#cores.free;
   }
 
+  /** What admission counts for a second of speech, in seconds of CPU time, by voice. */
+  get speechCpu(): ReadonlyMap<string, number> {
+    return new Map(this.voices.speakerIds.map((voiceId) => [voiceId, this.#costs.voice(voiceId).cpu]));
+  }
+
   admits(utterance: Utterance): boolean {
     if (!this.#refuses || isWholeFraming(utterance.framing)) return true;
     const nowMs = monotonicMs();

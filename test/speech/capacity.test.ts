@@ -82,7 +82,7 @@ t.test(
     t.equal(capacity.refusal(demand(), 10_000), null, 'the burst begins');
     t.ok(capacity.isFull(10_000));
     t.equal(capacity.refusal(demand(), 10_900), null);
-    t.match(capacity.refusal(demand(), 11_100), { firstAudioMsMax: 150, seconds: 1 }, 'it is over');
+    t.match(capacity.refusal(demand(), 11_100), { firstAudioMsMax: 150, withinSeconds: 1 }, 'it is over');
     t.not(capacity.refusal(demand(), 15_000), null, 'the same crowd is no other burst');
     t.equal(capacity.isFull(20_100), false);
     t.equal(capacity.refusal(demand(), 20_100), null, 'another one after five calm seconds');
@@ -95,7 +95,11 @@ t.test('a burst may wait for a second: what it begins with is no work of the fir
   const burst = listeners(40, () => demand({ remainingMs: 2_000 }));
   t.ok(create({ demands: burst, voice: { cpu: 0.002, beginMs: 30 } }).refusal(demand(), 0) === null);
   const slow = create({ demands: burst, voice: { cpu: 0.002, beginMs: 120 } }).refusal(demand(), 0);
-  t.match(slow, { seconds: 2, supply: 'cores', firstAudioMsMax: 1_000 }, 'more than two seconds to begin');
+  t.match(
+    slow,
+    { withinSeconds: 2, supply: 'cores', firstAudioMsMax: 1_000 },
+    'more than two seconds to begin',
+  );
   t.end();
 });
 
@@ -118,7 +122,7 @@ t.test('a listener with much in hand does not count for the seconds that it has'
   const many = create({ demands: listeners(2 * held, () => playing(10_000, { remainingMs: 2_000 })) });
   t.equal(many.refusal(demand(), 0), null, 'two seconds in ten');
   const soon = create({ demands: listeners(2 * held, () => playing(3_000)) });
-  t.match(soon.refusal(demand(), 0), { seconds: 24 }, 'who plays on for long needs more than there is');
+  t.match(soon.refusal(demand(), 0), { withinSeconds: 24 }, 'who plays on for long needs more than there is');
   const ending = create({
     demands: listeners(Math.round(1.2 * held), () => playing(3_000, { remainingMs: 3_000 })),
   });
@@ -141,7 +145,7 @@ t.test('it refuses what would be too much at any second, and says so', (t) => {
     encodingCpu: 0,
   });
   const refused = more.refusal(playing(5_000), 0);
-  t.match(refused, { supply: 'synthesis threads', seconds: 1, promisedMs: 2_000 * PROMISED });
+  t.match(refused, { supply: 'synthesis threads', withinSeconds: 1, promisedMs: 2_000 * PROMISED });
   t.ok(Math.abs((refused?.askedMs ?? 0) - 60 * 2_000 * 0.02) < 1e-6, `asked ${refused?.askedMs}`);
   t.ok(Math.abs((refused?.ratio ?? 0) - (refused?.askedMs ?? 0) / (refused?.promisedMs ?? 1)) < 1e-9);
   t.end();
