@@ -1,5 +1,22 @@
 /** Addresses of the listeners, as a client on this machine can use them. */
+import { isIP } from 'node:net';
 import type { Config } from './config.js';
+
+/** The name in a `host` header, in lower case: without the port and the brackets of IPv6. */
+export const hostNameOf = (header: string): string => {
+  const host = header.toLowerCase();
+  return (/^\[([0-9a-f:.]+)\](?::\d{1,5})?$/.exec(host) ?? /^([^:]+)(?::\d{1,5})?$/.exec(host))?.[1] ?? '';
+};
+
+/**
+ * Whether a listener that asks for no key may answer under a name. Another site can point its own name to this machine (DNS
+ * rebinding); it cannot do so with an address.
+ *
+ * @param name in lower case
+ * @param configured further names of this machine
+ */
+export const isOwnName = (name: string, configured: readonly string[]): boolean =>
+  isIP(name) !== 0 || name === 'localhost' || configured.some((own) => own.toLowerCase() === name);
 
 export const urlOf = (scheme: string, host: string, port: number): string => {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;

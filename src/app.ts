@@ -106,8 +106,16 @@ export class App {
       warnings: () => serving?.warnings() ?? [],
     };
     const metrics = new Metrics();
-    const { opsHost: host, opsPort: port } = parts.config;
-    const ops = await OpsServer.listen({ host, port, metrics, readiness, bounds: limits, log: parts.log });
+    const { opsHost: host, opsNames: names, opsPort: port } = parts.config;
+    const ops = await OpsServer.listen({
+      host,
+      names,
+      port,
+      metrics,
+      readiness,
+      bounds: limits,
+      log: parts.log,
+    });
     try {
       const app = await App.#load({ ...parts, onStoreWait }, metrics, ops);
       const listening = await app.#listen();

@@ -84,6 +84,8 @@ export interface Config {
   readonly opsHost: string;
   /** `OPS_PORT`: its port; 0 picks a free port. */
   readonly opsPort: number;
+  /** `OPS_NAMES`: names under which it answers, beside addresses, localhost and `OPS_HOST`. */
+  readonly opsNames: readonly string[];
   /** The console in the browser; `null`: `CONSOLE_PORT` is `off`. */
   readonly console: ConsoleConfig | null;
   /** `ELEVENLABS_PORT` and `ELEVENLABS_VOICES`; `null`: off. */
@@ -180,6 +182,18 @@ const origins = (env: Environment, name: string): readonly string[] => {
     const canonical = new URL(origin).origin;
     return canonical === 'null' ? origin : canonical;
   });
+};
+
+const nameShape = /^[a-z0-9._-]{1,253}$/i;
+
+const hostNames = (env: Environment, name: string): readonly string[] => {
+  const names = (env[name] ?? '').split(',').map((part) => part.trim());
+  const given = names.filter((part) => part !== '');
+  if (!given.every((part) => nameShape.test(part)))
+    throw new ConfigError(
+      `${name} must be host names such as syrinx.internal, without ports, separated by commas`,
+    );
+  return given;
 };
 
 const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
@@ -315,6 +329,7 @@ export const readConfig = (env: Environment): Config => {
     port: integer(env, 'PORT', 8080, 0, LAST_PORT),
     opsHost: nonEmpty(env, 'OPS_HOST', '127.0.0.1'),
     opsPort: integer(env, 'OPS_PORT', 9464, 0, LAST_PORT),
+    opsNames: hostNames(env, 'OPS_NAMES'),
     console: consoleConfig(env),
     elevenLabs: httpDialect(
       optionalInteger(env, 'ELEVENLABS_PORT', 0, LAST_PORT),

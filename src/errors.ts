@@ -37,10 +37,18 @@ export const errors = {
     ...json({ detail: 'There was an error parsing the body' }),
   },
   badRequest: { status: 400, ...json({ detail: 'Bad Request' }) },
+  lengthRequired: {
+    status: 411,
+    ...json({
+      detail: 'A Content-Length header is needed: the service takes no Transfer-Encoding (chunked body)',
+    }),
+  },
   bodyTooLarge: {
     status: 413,
     ...json({ detail: 'Request body is larger than 1048576 bytes' }),
   },
+  /** A WebSocket handshake of another version than 13. */
+  upgradeRequired: { status: 426, ...json({ detail: 'Use version 13 of the WebSocket protocol' }) },
   slotsExhausted: {
     status: 429,
     ...json({ error: 'Rate limit exceeded', reason: 'concurrency' }),

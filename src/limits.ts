@@ -18,10 +18,11 @@ export const limits = {
   bodyTokensMax: 8_192,
   /** Items of one 422 body; further faults are not listed. */
   validationItemsMax: 100,
-  /** Bytes of echoed values (`input`) in one 422 body; an item whose value exceeds it is sent without the value. */
-  validationEchoBytesMax: 64 * KiB,
-  /** UTF-16 units of a key, encoding or voice that an error message or `loc` quotes; the rest is cut. */
-  validationNameMax: 200,
+  /**
+   * Bytes of a name, voice or id that a message of an error quotes; the rest is cut. The same for all names and values
+   * (`input`) of a 422 together; an item whose value exceeds it is sent without the value.
+   */
+  quotedBytesMax: 100,
   /** Milliseconds a client may take to send its whole body; then its connection is dropped. */
   bodyReceiveMsMax: 30_000,
   /** Bytes of all arriving bodies over all connections; above it new bodies are answered 503. */

@@ -55,9 +55,9 @@ export const unitBytes = {
   context: 832 * KiB,
   /** The same, and an encoder of AAC: its memory may stay while the context has another encoding (`libavcodec.ts`). */
   aacContext: 2_048 * KiB,
-  /** An idle connection and its session; with TLS, also a record of 16 KiB each way. */
-  connection: 8 * KiB,
-  tlsConnection: 40 * KiB,
+  /** An idle connection, its session and a head that is not complete; with TLS, also a record of 16 KiB each way. */
+  connection: 12 * KiB,
+  tlsConnection: 44 * KiB,
   /** The largest frame, 200 ms of 48 kHz PCM in base64 and a long id: an empty buffer takes one even if the pool is full. */
   socketFrame: 32 * KiB,
   /** Answers that a socket may queue when the pool is full, at two bytes per unit. */

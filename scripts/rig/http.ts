@@ -22,7 +22,7 @@ export const encodeRequest = ({ body, key, method, path }: RequestParts): Buffer
   const json = body === undefined ? '' : JSON.stringify(body);
   const head = [
     `${method ?? (body === undefined ? 'GET' : 'POST')} ${path} HTTP/1.1`,
-    'Host: rig',
+    'Host: localhost',
     ...(key === undefined ? [] : [`X-Api-Key: ${key}`]),
     ...(body === undefined
       ? []

@@ -88,10 +88,10 @@ const checkLexicon = ({ lexiconId }: Partial<SpeakingDefaults>, known: readonly 
  * @param known the installed voices, and those that the key has already: their pack may be missing only for a while
  */
 const checkVoices = ({ voices }: Partial<KeyProperties>, known: readonly string[]): void => {
-  const unknown = voices?.filter((id) => !known.includes(id)) ?? [];
-  if (unknown.length > 0)
+  const unknown = voices?.find((id) => !known.includes(id));
+  if (unknown !== undefined)
     throw new AdministrationError(
-      `No voice ${unknown.join(', ')} is installed: choose from ${known.join(', ')}`,
+      `No voice ${unknown} is installed: choose from ${known.join(', ')}`,
       'badRequest',
       'voices',
     );

@@ -4,7 +4,7 @@
  */
 import { errors, type ErrorCode } from '../errors.js';
 import type { Refusal } from './body.js';
-import { cutName, type ApiBounds } from './issues.js';
+import { quoted, type QuoteBound } from './quoted.js';
 import type { UnknownVoice } from './responses.js';
 
 export interface ErrorAnswer {
@@ -29,21 +29,19 @@ const byCodeUnit = (one: string, other: string): number => (one < other ? -1 : o
 
 const sorted = (speakerIds: readonly string[]): string[] => [...speakerIds].sort(byCodeUnit);
 
-type NameBound = Pick<ApiBounds, 'validationNameMax'>;
-
 /** Names the voice and every valid one. */
 export const unknownVoiceMessage = (
   voice: string,
   speakerIds: readonly string[],
-  bounds: NameBound,
-): string => `Unknown voice '${cutName(voice, bounds)}'. Valid voices: ${sorted(speakerIds).join(', ')}`;
+  bounds: QuoteBound,
+): string => `Unknown voice '${quoted(voice, bounds)}'. Valid voices: ${sorted(speakerIds).join(', ')}`;
 
 /** The only 422 that is not a list of items: a client branches on which key is present. */
-export const unknownVoice = (voice: string, speakerIds: readonly string[], bounds: NameBound): Refusal => {
+export const unknownVoice = (voice: string, speakerIds: readonly string[], bounds: QuoteBound): Refusal => {
   const body: UnknownVoice = {
     error: 'unknown_voice',
     message: unknownVoiceMessage(voice, speakerIds, bounds),
-    voice,
+    voice: quoted(voice, bounds),
     valid_voices: sorted(speakerIds),
   };
   return { ok: false, status: 422, body: JSON.stringify(body) };
@@ -57,7 +55,7 @@ const NOT_FOUND_PAGE = `<!doctype html>
 `;
 
 /** The shape of the specification. */
-export const specificationErrors = (bounds: NameBound): ErrorShape => ({
+export const specificationErrors = (bounds: QuoteBound): ErrorShape => ({
   of: (code) => errors[code],
   unknownVoice: (voice, speakerIds) => ({
     ...unknownVoice(voice, speakerIds, bounds),

@@ -5,12 +5,10 @@
  * A new encoding is a row here and an encoder under `workers/audio/`: validation, defaults, aliases and messages follow
  * from the table. The file needs nothing of the service, because the client imports it.
  */
-import type { Bounds } from '../limits.js';
-
-type NameBound = Pick<Bounds, 'validationNameMax'>;
+import { quoted, type QuoteBound } from './quoted.js';
 
 /** @returns what is wrong with a value for an encoding, or `null` */
-type Rule<T> = (encoding: string, value: T, bounds: NameBound) => string | null;
+type Rule<T> = (encoding: string, value: T, bounds: QuoteBound) => string | null;
 
 interface EncodingRow {
   /** Other names that clients may write, in lower case. */
@@ -54,10 +52,9 @@ const parseKbps = (bitrate: string | number): number | null => {
 
 const betweenKbps =
   (minKbps: number, maxKbps: number): Rule<string | number> =>
-  (encoding, bitrate, { validationNameMax }) => {
+  (encoding, bitrate, bounds) => {
     const kbps = parseKbps(bitrate);
-    if (kbps === null)
-      return `Invalid ${encoding} audio bitrate: ${String(bitrate).slice(0, validationNameMax)}`;
+    if (kbps === null) return `Invalid ${encoding} audio bitrate: ${quoted(String(bitrate), bounds)}`;
     return kbps >= minKbps && kbps <= maxKbps
       ? null
       : `${encoding} audio bitrate must be between ${minKbps}kbps and ${maxKbps}kbps`;
@@ -182,11 +179,11 @@ export type FormatResult =
   | { readonly ok: false; readonly faults: readonly FormatFault[] };
 
 /** @returns the format with its defaults filled in, or all faults in the order of the fields */
-export const resolveFormat = (fields: FormatFields, bounds: NameBound): FormatResult => {
+export const resolveFormat = (fields: FormatFields, bounds: QuoteBound): FormatResult => {
   const name = fields.encoding ?? DEFAULT_ENCODING;
   const encoding = canonicalByName.get(name.toLowerCase());
   if (encoding === undefined) {
-    const message = `Unsupported audio encoding: ${name.slice(0, bounds.validationNameMax)}`;
+    const message = `Unsupported audio encoding: ${quoted(name, bounds)}`;
     return { ok: false, faults: [{ field: 'encoding', message, value: name }] };
   }
   const row: EncodingRow = encodings[encoding];

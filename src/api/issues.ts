@@ -3,6 +3,7 @@
  * object, and the body itself, with a bound on what it echoes.
  */
 import type { Bounds } from '../limits.js';
+import { Quotes } from './quoted.js';
 
 /** The bounds of what a client may send in a body or a frame, and of how it is refused. */
 export type ApiBounds = Pick<
@@ -10,8 +11,7 @@ export type ApiBounds = Pick<
   | 'bodyDepthMax'
   | 'bodyTokensMax'
   | 'validationItemsMax'
-  | 'validationEchoBytesMax'
-  | 'validationNameMax'
+  | 'quotedBytesMax'
   | 'socketIdMax'
   | 'socketTextBytesMax'
   | 'socketFrameDepthMax'
@@ -37,8 +37,10 @@ export const missing = (loc: Loc, whole: unknown): Issue => ({
   input: whole,
 });
 
+const EXTRA = 'extra_forbidden';
+
 export const extraForbidden = (loc: Loc, input: unknown): Issue => ({
-  type: 'extra_forbidden',
+  type: EXTRA,
   loc,
   msg: 'Extra inputs are not permitted',
   input,
@@ -186,53 +188,17 @@ export const objectIssues = (
       ]
     : [notAnObject(loc, value)];
 
-/** Cuts a name that a client chose before a message or `loc` shows it. */
-export const cutName = (name: string, { validationNameMax }: Pick<ApiBounds, 'validationNameMax'>): string =>
-  name.length > validationNameMax ? `${name.slice(0, validationNameMax)}…` : name;
+/** The path to a fault. The name of a key that is not declared is the client's. */
+export const locOf = ({ loc, type }: Issue, quotes: Quotes): Loc =>
+  type === EXTRA ? [...loc.slice(0, -1), quotes.name(String(loc.at(-1)))] : loc;
 
-/** UTF-16 units of all names and strings in a value: its JSON is at least as long. */
-const unitsOf = (value: unknown): number => {
-  if (typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 0;
-  const members: readonly unknown[] = Object.values(value);
-  const names = Array.isArray(value) ? [] : Object.keys(value);
-  return [...names, ...members].reduce((units: number, part) => units + unitsOf(part), 0);
-};
-
-/**
- * Serialises values until their bytes are spent. It remembers the last value, because each missing field echoes the
- * whole body.
- */
-class Echo {
-  #bytesLeft: number;
-  #last: { readonly value: unknown; readonly text: string } | undefined;
-
-  constructor(bytesMax: number) {
-    this.#bytesLeft = bytesMax;
-  }
-
-  /** @returns JSON text, or `null` if the value does not fit in what is left */
-  take(value: unknown): string | null {
-    // The largest inputs are refused without a copy.
-    if (unitsOf(value) > this.#bytesLeft) return null;
-    if (this.#last === undefined || this.#last.value !== value)
-      this.#last = { value, text: JSON.stringify(value) };
-    const text = this.#last.text;
-    const bytes = text.length > this.#bytesLeft ? Infinity : Buffer.byteLength(text);
-    if (bytes > this.#bytesLeft) return null;
-    this.#bytesLeft -= bytes;
-    return text;
-  }
-}
-
-const serialise = (issue: Issue, echo: Echo, bounds: ApiBounds): string => {
-  const loc = issue.loc.map((part) => (typeof part === 'string' ? cutName(part, bounds) : part));
+const serialise = (issue: Issue, loc: Loc, quotes: Quotes): string => {
   const members = [
     `"type":${JSON.stringify(issue.type)}`,
     `"loc":${JSON.stringify(loc)}`,
     `"msg":${JSON.stringify(issue.msg)}`,
   ];
-  const input = echo.take(issue.input);
+  const input = quotes.value(issue.input);
   if (input !== null) members.push(`"input":${input}`);
   if (issue.ctx !== undefined) members.push(`"ctx":${JSON.stringify(issue.ctx)}`);
   return `{${members.join(',')}}`;
@@ -240,11 +206,13 @@ const serialise = (issue: Issue, echo: Echo, bounds: ApiBounds): string => {
 
 /**
  * @returns the JSON of a 422 body, with item keys in the order type, loc, msg, input, ctx. It has at most
- * `validationItemsMax` items, and leaves out an `input` beyond `validationEchoBytesMax`, so it stays small whatever the
- * client sent.
+ * `validationItemsMax` items, and leaves out an `input` beyond `quotedBytesMax`, so it stays small whatever the client sent.
  */
 export const validationBody = (issues: readonly Issue[], bounds: ApiBounds): string => {
-  const echo = new Echo(bounds.validationEchoBytesMax);
-  const items = issues.slice(0, bounds.validationItemsMax).map((issue) => serialise(issue, echo, bounds));
+  const quotes = new Quotes(bounds);
+  const shown = issues.slice(0, bounds.validationItemsMax);
+  // Names come before values: without its name, an unknown key cannot be found.
+  const locs = shown.map((issue) => locOf(issue, quotes));
+  const items = shown.map((issue, at) => serialise(issue, locs[at] ?? [], quotes));
   return `{"detail":[${items.join(',')}]}`;
 };

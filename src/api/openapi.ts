@@ -72,6 +72,11 @@ const sharedResponses = (
       allow: { description: 'The allowed methods.', required: true, schema: { type: 'string' } },
     },
   },
+  LengthRequired: fixed(
+    'The body has a transfer coding: send `Content-Length`.',
+    'DetailBody',
+    'lengthRequired',
+  ),
   BodyTooLarge: fixed('The body is larger than 1 MiB.', 'DetailBody', 'bodyTooLarge'),
   Invalid: {
     description: 'Fields are missing, wrong or unknown (`detail`), or the voice is unknown (`error`).',

@@ -26,6 +26,7 @@ const sharedNames = {
   402: 'OutOfCredit',
   404: 'NotFound',
   405: 'MethodNotAllowed',
+  411: 'LengthRequired',
   413: 'BodyTooLarge',
   422: 'Invalid',
   429: 'SlotsTaken',
@@ -36,7 +37,7 @@ const sharedNames = {
 type SharedStatus = keyof typeof sharedNames;
 
 /** The statuses of every route, of a route that asks for a key, and of a route that speaks. */
-const anyRoute: readonly SharedStatus[] = [400, 404, 405, 500];
+const anyRoute: readonly SharedStatus[] = [400, 404, 405, 411, 500];
 const keyedRoute: readonly SharedStatus[] = [401, ...anyRoute];
 const speechRoute: readonly SharedStatus[] = [402, 413, 422, 429, 503, ...keyedRoute];
 

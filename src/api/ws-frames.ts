@@ -6,8 +6,8 @@ import typia from 'typia';
 import { parseJson } from './body.js';
 import { DEFAULT_SOCKET_ENCODING, resolveFormat, type AudioFormat } from './formats.js';
 import {
-  cutName,
   isObject,
+  locOf,
   notAnInteger,
   notAString,
   notTheLiteral,
@@ -17,6 +17,7 @@ import {
   type Issue,
   type JsonObject,
 } from './issues.js';
+import { Quotes } from './quoted.js';
 import { scanJson, textOf, type JsonScan } from './json.js';
 import {
   booleanField,
@@ -159,15 +160,14 @@ const kinds: Readonly<Record<string, readonly Field[]>> = {
 };
 const discriminators = Object.keys(kinds);
 
-const pathOf = ({ loc }: Issue, bounds: ApiBounds): string =>
-  loc.map((part) => cutName(String(part), bounds)).join('.');
-
 /** The first faults of a frame, each with the path of its field, in one line. */
-export const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string =>
-  issues
+export const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string => {
+  const quotes = new Quotes(bounds);
+  return issues
     .slice(0, FAULTS_SHOWN_MAX)
-    .map((issue) => `${pathOf(issue, bounds)}: ${issue.msg}`)
+    .map((issue) => `${locOf(issue, quotes).join('.')}: ${issue.msg}`)
     .join('; ');
+};
 
 const textTooLong = (textName: string, { socketTextBytesMax }: ApiBounds): string =>
   `${textName}: String should have at most ${socketTextBytesMax} bytes`;

@@ -86,6 +86,6 @@ const shown = ({ status, ...refusal }: Refusal & { readonly status?: number }) =
 export const consoleErrors: ErrorShape = {
   of: (code) => shown(refusals[code] ?? unavailable),
   // For speech, which is answered as on the public port.
-  unknownVoice: (voice) => refusalReply({ code: 'notFound', message: `There is no voice ${voice}.` }),
+  unknownVoice: () => refusalReply({ code: 'notFound', message: 'There is no such voice.' }),
   notFound: refusalReply({ code: 'notFound', message: 'There is nothing at this address.' }),
 };

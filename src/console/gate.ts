@@ -2,7 +2,7 @@
  * Which requests the console takes at all. A page of another site must not use the cookie of a signed-in user, and
  * must not read an answer. This includes a site that points its own name to this machine (DNS rebinding).
  */
-import { isIP } from 'node:net';
+import { hostNameOf, isOwnName } from '../address.js';
 import type { RequestHead } from '../front/request-head.js';
 import type { Refusal } from './contract.js';
 
@@ -16,10 +16,6 @@ export interface GateParts {
   readonly url: () => string;
 }
 
-/** Without the port and the brackets of IPv6. */
-const hostNameOf = (host: string): string =>
-  (/^\[([0-9a-f:.]+)\](?::\d{1,5})?$/.exec(host) ?? /^([^:]+)(?::\d{1,5})?$/.exec(host))?.[1] ?? '';
-
 export class Gate {
   readonly #parts: GateParts;
   readonly #behindProxy: string | null;
@@ -31,7 +27,7 @@ export class Gate {
 
   /** Whether a page may be shown to this request. @returns `null`, or why not */
   refusePage({ host }: Pick<RequestHead, 'host'>): Refusal | null {
-    if (this.#isOurs(hostNameOf(host.toLowerCase()))) return null;
+    if (this.#isOurs(hostNameOf(host))) return null;
     return {
       code: 'forbidden',
       message: `The console answers at ${this.#parts.url()}, not under this name. To use another name, set CONSOLE_ORIGIN.`,
@@ -51,9 +47,8 @@ export class Gate {
     };
   }
 
-  /** Another site can point its name to this machine; it cannot do so with an address or with the machine's own name. */
   #isOurs(name: string): boolean {
     if (this.#behindProxy !== null) return name === this.#behindProxy;
-    return isIP(name) !== 0 || name === 'localhost' || name === this.#parts.host.toLowerCase();
+    return isOwnName(name, [this.#parts.host]);
   }
 }

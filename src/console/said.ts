@@ -1,4 +1,5 @@
 /** What will be said of a text: rules and lexicons here, as for a request, and phonemes on the administration thread. */
+import { quoted } from '../api/quoted.js';
 import { settingsOf } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import { draftOf, saidOf } from '../speech/said.js';
@@ -29,7 +30,10 @@ export class Sayer {
     const pack = packs().find(({ voices }) => voices.some(({ id }) => id === voiceId));
     const voice = pack?.voices.find(({ id }) => id === voiceId);
     if (pack === undefined || voice === undefined)
-      throw new ConsoleRefusal({ code: 'notFound', message: `There is no voice ${voiceId}.` });
+      throw new ConsoleRefusal({
+        code: 'notFound',
+        message: `There is no voice ${quoted(voiceId, bounds)}.`,
+      });
     const settings = settingsOf({ voiceId, normalizeText: normalize }, account);
     const draft = (hasPhonemes: boolean) =>
       draftOf(text, {

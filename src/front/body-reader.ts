@@ -2,7 +2,7 @@
  * Reads the body of a request within bounds: its size, its time, and the bytes of all bodies that are arriving.
  *
  *   collecting --last piece--> (waits for the turn of its key) --> onBody
- *   collecting --too large--> discarding --last piece, or too much of it--> 413
+ *   discarding (too large) --last piece--> 413
  *
  * While its key is above its part of this thread, the rest of the body is read later.
  *
@@ -39,8 +39,7 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   /** Doubles as it grows; the budget counts its capacity. */
   #buffer = new Uint8Array(0);
   #length = 0;
-  #discardedBytes = 0;
-  #discarding: boolean;
+  readonly #isTooLarge: boolean;
   #lastRearmMs: number;
   #pausedSinceMs: number | null = null;
   /** The connection is not being read. */
@@ -55,8 +54,8 @@ class BodyReader implements Pulsed, Inlet, Waiting {
     this.#member = member;
     this.#turn = turns.of(member);
     this.#startMs = this.#lastRearmMs = clock();
-    this.#discarding = (head.contentLength ?? 0) > bounds.bodyBytesMax;
-    if ((head.contentLength ?? 0) > bounds.bodyDiscardBytesMax) this.#refuseTooLarge();
+    this.#isTooLarge = head.contentLength > bounds.bodyBytesMax;
+    if (head.contentLength > bounds.bodyDiscardBytesMax) this.#refuseTooLarge();
     else exchange.onData((piece, isLast) => this.#take(piece, isLast));
     if (exchange.isOver) return;
     exchange.services.pulse.add(this);
@@ -102,15 +101,8 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   }
 
   #take(piece: ArrayBuffer, isLast: boolean): void {
-    const { bounds } = this.#exchange.services;
-    if (!this.#discarding && this.#length + piece.byteLength > bounds.bodyBytesMax) {
-      this.#discarding = true;
-      this.#discardedBytes = this.#length;
-      this.#giveBackBuffer();
-    }
-    if (this.#discarding) {
-      this.#discardedBytes += piece.byteLength;
-      if (isLast || this.#discardedBytes > bounds.bodyDiscardBytesMax) this.#refuseTooLarge();
+    if (this.#isTooLarge) {
+      if (isLast) this.#refuseTooLarge();
       return;
     }
     const refusal = this.#append(new Uint8Array(piece));

@@ -2,7 +2,11 @@
  * Reads the head of a request while the library still has it, and refuses a head that two servers could read in two ways
  * (request smuggling). The library itself refuses a length that is not a number, a length beside a transfer coding, and a
  * missing host; it accepts everything else.
+ *
+ * Only `content-length` says how long a body is. The library's reader of chunks takes bytes that are no digits as digits,
+ * and any two bytes as the end of a chunk, so it could take a part of the next request for a body.
  */
+import type { ErrorCode } from '../errors.js';
 import type { HttpRequest } from './uws.js';
 
 export interface RequestHead {
@@ -26,8 +30,8 @@ export interface RequestHead {
   readonly query: string;
   /** The value of the parameter of a path such as `/v1/voices/:id`; empty if the path has none. */
   readonly parameter: string;
-  /** Declared bytes of the body; `undefined` for a chunked body, 0 if nothing was declared. */
-  readonly contentLength: number | undefined;
+  /** Declared bytes of the body; 0 if nothing was declared. */
+  readonly contentLength: number;
 }
 
 /** The token of an `authorization` header; its scheme may be absent. */
@@ -44,8 +48,10 @@ export const keyIn = ({
 }: Pick<RequestHead, 'apiKey' | 'authorization' | 'xiApiKey'>): string =>
   apiKey || xiApiKey || withoutBearer(authorization);
 
-/** @returns `null` if the answer must be 400 and the connection must close */
-export const readRequestHead = (req: HttpRequest): RequestHead | null => {
+/** After it, where the next request begins is in doubt: the connection must close. */
+export type HeadFault = Extract<ErrorCode, 'badRequest' | 'lengthRequired'>;
+
+export const readRequestHead = (req: HttpRequest): RequestHead | HeadFault => {
   const seen: Record<
     | 'apiKey'
     | 'xiApiKey'
@@ -73,7 +79,7 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
     coding: undefined,
   };
   const repeated: string[] = [];
-  const once = (field: 'host' | 'length' | 'coding', value: string): void => {
+  const once = (field: 'host' | 'length', value: string): void => {
     if (seen[field] !== undefined) repeated.push(field);
     seen[field] = value;
   };
@@ -86,7 +92,7 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
         once('length', value);
         break;
       case 'transfer-encoding':
-        once('coding', value);
+        seen.coding = value;
         break;
       case 'x-api-key':
         seen.apiKey ??= value;
@@ -118,10 +124,9 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   });
   const { apiKey, xiApiKey, authorization, contentType, requestedMethod } = seen;
   const { cookie, fetchSite, forwardedFor, host, length, coding } = seen;
-  if (repeated.length > 0 || !host) return null;
-  if (length !== undefined && (coding !== undefined || !/^\d{1,15}$/.test(length))) return null;
-  // The library treats any other value as chunked: for `gzip, chunked` it would hand us the gzip.
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return null;
+  if (coding !== undefined) return 'lengthRequired';
+  if (repeated.length > 0 || !host) return 'badRequest';
+  if (length !== undefined && !/^\d{1,15}$/.test(length)) return 'badRequest';
   return {
     apiKey: apiKey ?? '',
     xiApiKey: xiApiKey ?? '',
@@ -134,6 +139,6 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
     isPreflight: requestedMethod !== undefined,
     query: req.getQuery(),
     parameter: req.getParameter(0) ?? '',
-    contentLength: coding === undefined ? Number(length ?? 0) : undefined,
+    contentLength: Number(length ?? 0),
   };
 };

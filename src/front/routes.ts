@@ -5,7 +5,7 @@
 import { preflightHeaders } from './cors.js';
 import { Exchange } from './exchange.js';
 import { reply, replyError } from './reply.js';
-import { readRequestHead, type RequestHead } from './request-head.js';
+import { readRequestHead, type HeadFault, type RequestHead } from './request-head.js';
 import type { Services } from './services.js';
 import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js';
 
@@ -19,13 +19,26 @@ export interface Route {
   readonly handler: Handler;
 }
 
+/** Milliseconds in which a refused chunked body is read and dropped: its client is to read the answer before the close. */
+const REFUSED_BODY_MS = 1_000;
+
 /**
- * Answers 400 at the end of the tick. Where the next request begins is in doubt, and the library reads on in what it has
+ * Answers at the end of the tick. Where the next request begins is in doubt, and the library reads on in what it has
  * received as soon as this request is answered. While this one waits, anything that looks like another request ends the
  * connection without an answer.
  */
-export const refuseLater = (exchange: Exchange): void => {
-  exchange.services.tick.add(exchange.guarded(() => replyError(exchange, 'badRequest', { close: true })));
+const refuseLater = (exchange: Exchange, fault: HeadFault): void => {
+  const refuse = exchange.guarded(() => replyError(exchange, fault, { close: true }));
+  const refuseAfterTick = (): void => exchange.services.tick.add(refuse);
+  if (fault === 'badRequest') {
+    refuseAfterTick();
+    return;
+  }
+  const timer = setTimeout(refuse, REFUSED_BODY_MS);
+  exchange.onOver(() => clearTimeout(timer));
+  exchange.onData((_piece, isLast) => {
+    if (isLast) refuseAfterTick();
+  });
 };
 
 /**
@@ -43,8 +56,8 @@ export const withExchange = (
   try {
     exchange = new Exchange(res, services, route, req);
     const head = readRequestHead(req);
-    if (head) handle(exchange, head);
-    else refuseLater(exchange);
+    if (typeof head === 'string') refuseLater(exchange, head);
+    else handle(exchange, head);
   } catch (error) {
     if (exchange) exchange.fail(error);
     else res.close();

@@ -2,7 +2,6 @@
  * The part of uWebSockets.js that we use, with types that its own declarations lack. The official build is CommonJS and the
  * repack is not; this file accepts both, so that an owner can swap one for the other.
  */
-import * as namespace from 'uWebSockets.js';
 import type {
   HttpRequest,
   HttpResponse,
@@ -11,6 +10,15 @@ import type {
   us_socket_context_t,
   WebSocket,
 } from 'uWebSockets.js';
+
+/**
+ * Bytes of a request's head; a longer one is answered 431. The library reads it when it is loaded. Its default, 4,096, is too
+ * short for the console: a browser sends it the cookies of everything else that ran under the same name, as `localhost`.
+ */
+const HEAD_BYTES_MAX = 8_192;
+
+process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= String(HEAD_BYTES_MAX);
+const namespace = await import('uWebSockets.js');
 
 export type { HttpRequest, HttpResponse, TemplatedApp, WebSocket };
 export type UpgradeContext = us_socket_context_t;

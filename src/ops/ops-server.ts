@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hostNameOf, isOwnName } from '../address.js';
 import { describeFault } from '../fault.js';
 import { ListenError } from '../front/listener.js';
 import { healthAnswer, readyAnswer, type Readiness } from '../front/specification.js';
@@ -16,6 +17,8 @@ export interface OpsServerParts {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
+  /** Names under which it answers, beside addresses, localhost and `host`. */
+  readonly names: readonly string[];
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
   readonly readiness: Readiness;
   readonly bounds: Pick<Bounds, 'opsHeadBytesMax' | 'opsRequestMsMax' | 'opsConnectionsMax'>;
@@ -91,8 +94,10 @@ export class OpsServer {
     return this.#closed;
   }
 
-  async #respond({ method, url }: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { status, contentType, body } = await this.#answer(url?.split('?', 1)[0], method);
+  async #respond({ headers, method, url }: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { status, contentType, body } = this.#isOurs(headers.host)
+      ? await this.#answer(url?.split('?', 1)[0], method)
+      : textAnswer(421, 'Misdirected Request: to use this name, add it to OPS_NAMES');
     response.writeHead(status, {
       'content-type': contentType,
       'content-length': Buffer.byteLength(body),
@@ -101,6 +106,12 @@ export class OpsServer {
       ...(status === 503 && { 'retry-after': '1' }),
     });
     response.end(body);
+  }
+
+  /** HTTP/1.0 has no host, and no browser speaks it. */
+  #isOurs(host: string | undefined): boolean {
+    const { host: own, names } = this.#parts;
+    return host === undefined || isOwnName(hostNameOf(host), [own, ...names]);
   }
 
   /** Never rejects. */

@@ -14,10 +14,12 @@ t.test('the unknown-voice body has its four keys and sorted voices', (t) => {
   t.end();
 });
 
-t.test('a voice of any length is echoed once and cut in the message', (t) => {
-  const voice = 'v'.repeat(1_000_000);
-  const { body } = unknownVoice(voice, ['adam'], limits);
-  t.ok(body.length < 1_001_000);
-  t.equal((JSON.parse(body) as { voice: string }).voice, voice);
+t.test('a voice is echoed as it was sent, and a name that is too long for one is cut', (t) => {
+  const voiceIn = (voice: string): string =>
+    (JSON.parse(unknownVoice(voice, ['adam'], limits).body) as { voice: string }).voice;
+  const longest = 'é'.repeat(limits.quotedBytesMax / 2);
+  t.equal(voiceIn(longest), longest);
+  t.equal(voiceIn(`${longest}e`), `${longest}…`);
+  t.ok(voiceIn('v'.repeat(1_000_000)).length <= limits.quotedBytesMax + 1);
   t.end();
 });

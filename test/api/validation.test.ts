@@ -1,9 +1,13 @@
 import t from 'tap';
+import { specificationErrors } from '../../src/api/error-shape.js';
 import { parseSpeechRequest } from '../../src/api/speech-request.js';
 import { parseVoicePlatform } from '../../src/api/voice-platform.js';
+import { parseClientFrame } from '../../src/api/ws-frames.js';
+import { elevenLabsErrors } from '../../src/dialects/elevenlabs/errors.js';
+import { openAiErrors } from '../../src/dialects/openai/errors.js';
 import { settingsOf } from '../../src/api/speech-settings.js';
 import { limits } from '../../src/limits.js';
-import { B, extra, missing, noDictionary, type Item } from '../support/items.js';
+import { answered, B, extra, missing, noDictionary, type Item } from '../support/items.js';
 import { platformRefusals, speechRefusals, withMembers } from '../support/refusals.js';
 
 const parse = (text: string | Uint8Array, contentType: string | undefined = 'application/json') =>
@@ -18,7 +22,7 @@ t.test('every invalid body is answered with exactly the items of the contract', 
     }
     t.equal(result.status, 422, text.slice(0, 80));
     // Compared as text, because the order of keys is part of the wire form.
-    t.equal(result.body, JSON.stringify({ detail: items }), text.slice(0, 80));
+    t.equal(result.body, JSON.stringify({ detail: answered(items) }), text.slice(0, 80));
   }
   t.end();
 });
@@ -28,7 +32,7 @@ t.test('every invalid message of a voice-agent platform is answered with exactly
     const voice = new URLSearchParams(query).get('voice');
     const result = parseVoicePlatform(Buffer.from(body), 'application/json', voice, limits);
     const name = `${query} ${body}`;
-    t.strictSame(result, { ok: false, status: 422, body: JSON.stringify({ detail: items }) }, name);
+    t.strictSame(result, { ok: false, status: 422, body: JSON.stringify({ detail: answered(items) }) }, name);
   }
   t.end();
 });
@@ -222,13 +226,54 @@ t.test('the 422 of a body of the largest size stays small', (t) => {
   t.end();
 });
 
-t.test('a value within the echo bound comes back whole, and one beyond it is left out', (t) => {
-  const long = 'a'.repeat(limits.validationEchoBytesMax - 2);
+t.test('a value within the bound comes back whole, and one beyond it is left out', (t) => {
+  const long = 'a'.repeat(limits.quotedBytesMax - 4);
   const echoed = parse(withMembers(`"x":"${long}","y":"b"`));
   const detail = JSON.parse(echoed.ok ? '' : echoed.body) as { detail: Item[] };
   t.strictSame(detail.detail, [
     extra([...B, 'x'], long),
     { type: 'extra_forbidden', loc: [...B, 'y'], msg: 'Extra inputs are not permitted' },
   ]);
+  t.end();
+});
+
+t.test('an error quotes at most 200 bytes of what was sent, and nothing that looks like a key', (t) => {
+  const secret = 'svc_sk_Secret-of_another';
+  const long = 'Q'.repeat(1_000);
+  const bodiesWith = (value: string): string[] => [
+    `{"text":"${value}"}`,
+    `{"voice":"${value}","text":1}`,
+    withMembers(`"x":"${value}"`),
+    withMembers(`"${value}":1`),
+    withMembers(`"a":{"${value}":["${value}"]},"b":"${value}"`),
+    withMembers(`"response_format":"${value}"`),
+    withMembers(`"response_format":{"bitrate":"${value}"}`),
+    withMembers(`"response_format":{"${value}":"${value}","sample_rate":"${value}"}`),
+    `["${value}"]`,
+    `"${value}"`,
+    `{"text":"${value}`,
+  ];
+  const answers = (value: string): string[] => {
+    const frame = JSON.stringify({ send_text: 1, [value]: value, context_id: 1, flush_id: value });
+    const parsed = parseClientFrame(Buffer.from(frame), limits);
+    return [
+      ...[...bodiesWith(value).map((body) => parse(body)), parse(value, 'text/plain')].map((result) =>
+        result.ok ? '' : result.body,
+      ),
+      specificationErrors(limits).unknownVoice(value, ['ada']).body,
+      openAiErrors(limits).unknownVoice(value, ['ada']).body,
+      elevenLabsErrors(limits).unknownVoice(value, ['ada']).body,
+      parsed.ok ? '' : parsed.reason,
+    ];
+  };
+  for (const [at, answer] of [
+    ...answers(long),
+    ...answers('Q'.repeat(150)),
+    ...answers('Q'.repeat(95)),
+  ].entries())
+    t.ok((answer.match(/Q/g) ?? []).length <= 200 && answer !== '', `${at}: ${answer}`);
+  for (const value of [secret, `a ${secret} b`, `${'Q'.repeat(80)}${secret}`])
+    for (const answer of answers(value)) t.notMatch(answer, /Secret|another/);
+  t.match(specificationErrors(limits).unknownVoice('nobody', ['ada']).body, /"voice":"nobody"/);
   t.end();
 });

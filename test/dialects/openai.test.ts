@@ -149,7 +149,7 @@ t.test('a body that is not valid is refused in the words of this API', async (t)
       'invalid_value',
       /'alac'.*'mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'/,
     ],
-    [asked('a', { response_format: 'x'.repeat(900) }), 'response_format', 'invalid_value', /'x{200}…'/],
+    [asked('a', { response_format: 'x'.repeat(900) }), 'response_format', 'invalid_value', /'x{100}…'/],
     [asked('a', { response_format: {} }), 'response_format', 'invalid_type', /but got an object/],
     [asked('a', { speed: 0.2 }), 'speed', 'decimal_below_min_value', />= 0.25, but got 0.2/],
     [asked('a', { speed: 4.1 }), 'speed', 'decimal_above_max_value', /<= 4, but got 4.1/],

@@ -12,6 +12,7 @@ import {
   type RawResponse,
   type RequestOptions,
 } from '../support/raw-client.js';
+import { answered } from '../support/items.js';
 import { platformRefusals, speechRefusals, withMembers } from '../support/refusals.js';
 import { runScript, startService } from '../support/service.js';
 
@@ -74,7 +75,7 @@ t.test('speech: the table of refusals, on both routes', async (t) => {
         post(path, body),
         422,
         JSON_TYPE,
-        JSON.stringify({ detail: items }),
+        JSON.stringify({ detail: answered(items) }),
         `${path} ${body}`,
       );
 });
@@ -86,7 +87,7 @@ t.test('the webhook: the table of refusals', async (t) => {
       post(WEBHOOK + query, body),
       422,
       JSON_TYPE,
-      JSON.stringify({ detail: items }),
+      JSON.stringify({ detail: answered(items) }),
       `${query} ${body}`,
     );
 });

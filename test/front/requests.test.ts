@@ -341,3 +341,11 @@ t.test('500 and 503 match the OpenAPI description', async (t) => {
   t.equal(ready.status, 503);
   t.equal(description.responseFault('GET', '/readyz', ready), null);
 });
+
+t.test('a head of 8,000 bytes is read, as of a browser with the cookies of other programs', async (t) => {
+  const front = await startFront(t);
+  const headers = [`Cookie: ${'other=1; '.repeat(880)}`];
+  t.equal((await RawClient.ask(front.port, { path: '/healthz', headers })).status, 200);
+  const tooMany = [`Cookie: ${'other=1; '.repeat(920)}`];
+  t.equal((await RawClient.ask(front.port, { path: '/healthz', headers: tooMany })).status, 431);
+});

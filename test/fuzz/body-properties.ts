@@ -9,6 +9,7 @@ import { parseVoicePlatform } from '../../src/api/voice-platform.js';
 import { Description } from '../support/description.js';
 import { asText, brokenText, platformBodies, speechBodies } from './bodies.js';
 import { check } from './check.js';
+import { answered, type Item } from '../support/items.js';
 import { platformItems, speechItems } from './oracle.js';
 
 const description = new Description(JSON.parse(JSON.stringify(openApiDocument(['wren'], limits))));
@@ -16,13 +17,13 @@ const description = new Description(JSON.parse(JSON.stringify(openApiDocument(['
 /** Compares bytes, so that a fault in the words of an item counts. */
 const compare = (
   result: { readonly ok: true } | { readonly ok: false; readonly status: number; readonly body: string },
-  items: readonly unknown[],
+  items: readonly Item[],
 ): void => {
   if (result.ok !== (items.length === 0))
     throw new Error(`decided ${result.ok} against ${JSON.stringify(items)}`);
   if (result.ok) return;
   if (result.status !== 422) throw new Error(`status ${result.status}`);
-  const expected = JSON.stringify({ detail: items });
+  const expected = JSON.stringify({ detail: answered(items) });
   if (result.body !== expected) throw new Error(`answered\n${result.body}\nand not\n${expected}`);
 };
 

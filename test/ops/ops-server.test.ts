@@ -12,6 +12,7 @@ const start = async (t: Test, text: () => Promise<string> = () => Promise.resolv
     bounds: limits,
     host: '127.0.0.1',
     port: 0,
+    names: ['metrics.internal'],
     metrics: { contentType: 'text/plain; version=0.0.4; charset=utf-8', text },
     readiness: { reasons: () => reasons, warnings: () => [] },
     log: recordingLog(lines),
@@ -43,6 +44,34 @@ t.test('the ops listener serves metrics and health, and nothing else', async (t)
   t.match([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD']);
 });
 
+t.test('the ops listener answers under addresses and names of its own, and under no other', async (t) => {
+  const { ops } = await start(t);
+  const statusFor = async (hostLine: string, path = '/metrics'): Promise<number> =>
+    (await RawClient.ask(ops.port, Buffer.from(`GET ${path} HTTP/1.1\r\n${hostLine}\r\n\r\n`))).status;
+  for (const host of [
+    '127.0.0.1',
+    'localhost',
+    'LOCALHOST:9464',
+    '[::1]:9464',
+    '10.0.0.7:9464',
+    'metrics.internal',
+  ])
+    t.equal(await statusFor(`Host: ${host}`), 200, host);
+  for (const host of [
+    'attacker.example',
+    'attacker.example:9464',
+    'localhost.attacker.example',
+    '127.0.0.1.nip.io',
+    '',
+  ])
+    for (const path of ['/metrics', '/healthz', '/readyz', '/other'])
+      t.equal(await statusFor(`Host: ${host}`, path), 421, `${host}${path}`);
+  const old = await RawClient.open(ops.port);
+  old.send('GET /healthz HTTP/1.0\r\n\r\n');
+  await old.closed();
+  t.match(old.bytes().toString(), / 200 OK/, 'HTTP/1.0 has no host');
+});
+
 t.test('scrapes at the same time share one result, and the next one is new', async (t) => {
   let scrapes = 0;
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -67,7 +96,7 @@ t.test('invalid HTTP gets 400, and a head that is too long 431', async (t) => {
   const { ops, ask } = await start(t);
   for (const [bytes, status] of [
     ['\x16\x03\x01\x02\r\n\r\n', 400],
-    [`GET /metrics HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(limits.opsHeadBytesMax)}\r\n\r\n`, 431],
+    [`GET /metrics HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(limits.opsHeadBytesMax)}\r\n\r\n`, 431],
   ] as const) {
     const client = await RawClient.open(ops.port);
     client.send(Buffer.from(bytes, 'latin1'));
@@ -83,7 +112,7 @@ t.test('connections above the bound are closed, and open ones are served', async
     Array.from({ length: limits.opsConnectionsMax }, () => RawClient.open(ops.port)),
   );
   t.teardown(() => clients.forEach((client) => client.destroy()));
-  const asks = Buffer.from('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n');
+  const asks = Buffer.from('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n');
   for (const client of clients) client.send(asks);
   for (const client of clients) await client.until(() => client.receivedBytes > 0);
   await t.rejects(fetch(`http://127.0.0.1:${ops.port}/healthz`));
@@ -100,7 +129,10 @@ t.test('a port that is not available is one clear line that names the variables'
   const readiness = { reasons: () => [], warnings: () => [] };
   const metrics = { contentType: '', text: () => Promise.resolve('') };
   await t.rejects(
-    OpsServer.listen({ host: '127.0.0.1', port, metrics, readiness, bounds: limits, log: recordingLog([]) }),
+    OpsServer.listen({
+      ...{ host: '127.0.0.1', names: [], port, metrics, readiness },
+      ...{ bounds: limits, log: recordingLog([]) },
+    }),
     {
       name: 'ListenError',
       code: 'EADDRINUSE',
@@ -114,7 +146,7 @@ t.test('a close ends waiting connections and can be repeated', async (t) => {
   const { port } = ops;
   const client = await RawClient.open(port);
   t.teardown(() => client.destroy());
-  client.send(Buffer.from('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'));
+  client.send(Buffer.from('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n'));
   t.equal((await client.response()).status, 200);
   await Promise.all([ops.close(), ops.close()]);
   await ops.close();

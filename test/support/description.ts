@@ -90,8 +90,10 @@ export class Description {
     const wanted = isHead ? 'get' : method.toLowerCase();
     const [known, operation] = operations.find(([name]) => name === wanted) ?? operations[0]!;
     const path = methods === undefined ? '/openapi.json' : target.replace(/\?.*$/, '');
-    if (methods === undefined && response.status !== 404) return 'the path is not described';
-    if (known !== wanted && methods !== undefined && response.status !== 405)
+    // A fault of the head is found before path and method are looked at.
+    const isOfHead = response.status === 411;
+    if (methods === undefined && response.status !== 404 && !isOfHead) return 'the path is not described';
+    if (known !== wanted && methods !== undefined && response.status !== 405 && !isOfHead)
       return `the method is not described, and answered ${response.status}`;
     const status = String(response.status);
     const named = operation.responses[status];

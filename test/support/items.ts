@@ -18,6 +18,32 @@ export const item = (type: string, loc: Loc, msg: string, input: unknown, ctx?: 
   input,
   ...(ctx === undefined ? {} : { ctx }),
 });
+/** Bytes of what the client sent that one 422 quotes. */
+const QUOTED_BYTES = 100;
+
+/** The items as an answer has them: names, and then inputs, as far as there is room for them. */
+export const answered = (items: readonly Item[]): Item[] => {
+  let left = QUOTED_BYTES;
+  const named = items.map((each) => {
+    if (each.type !== 'extra_forbidden') return each;
+    const name = String(each.loc.at(-1));
+    let shown = '';
+    for (const character of name) {
+      if (Buffer.byteLength(character) > left) break;
+      left -= Buffer.byteLength(character);
+      shown += character;
+    }
+    return { ...each, loc: [...each.loc.slice(0, -1), shown === name ? name : `${shown}…`] };
+  });
+  return named.map(({ input, ...each }) => {
+    const bytes = Buffer.byteLength(JSON.stringify(input));
+    if (bytes > left) return each;
+    left -= bytes;
+    const { ctx, ...rest } = each;
+    return { ...rest, input, ...(ctx === undefined ? {} : { ctx }) };
+  });
+};
+
 export const missing = (loc: Loc, input: unknown) => item('missing', loc, 'Field required', input);
 export const noDictionary = (loc: Loc, v: unknown) =>
   item(

@@ -167,7 +167,8 @@ const someRequest = (dice: Dice, vocabulary: Vocabulary): Buffer => {
   if (usualMethod === 'POST') {
     if (!dice.chance(0.05)) lines.push(header('Content-Type', 'application/json'));
     body = Buffer.from(someBody(dice, vocabulary, isWebhook));
-    if (dice.chance(0.25)) {
+    // Always refused.
+    if (dice.chance(0.05)) {
       lines.push(header('Transfer-Encoding', 'chunked'));
       body = Buffer.from(chunked(body, dice));
     } else lines.push(...lengthHeaders(body.length, dice));

@@ -30,6 +30,11 @@ const words: Readonly<Partial<Record<SocketErrorReason, Words>>> = {
   methodNotAllowed: { status: 'method_not_allowed', message: 'Method Not Allowed' },
   bodyUnreadable: { status: 'invalid_body', message: 'The body is not JSON in UTF-8, or nests too deeply.' },
   badRequest: { status: 'bad_request', message: 'Bad Request' },
+  lengthRequired: {
+    status: 'length_required',
+    message: 'Send the body with a Content-Length header, not chunked.',
+  },
+  upgradeRequired: { status: 'bad_request', message: 'Use version 13 of the WebSocket protocol.' },
   bodyTooLarge: { status: 'max_character_limit_exceeded', message: 'The body is too large.' },
   textExhausted: { status: 'max_character_limit_exceeded', message: errors.textExhausted.socketText },
   voiceUnknown: { status: 'voice_not_found', message: 'There is no such voice for this API key.' },

@@ -1,6 +1,7 @@
 /** The names of formats: `mp3_44100_128`, `pcm_24000`, `ulaw_8000` ... are formats of the common table. */
 import { resolveFormat, type AudioFormat } from '../../api/formats.js';
-import { cutName, valueError, type ApiBounds, type Issue } from '../../api/issues.js';
+import { valueError, type ApiBounds, type Issue } from '../../api/issues.js';
+import { quoted } from '../../api/quoted.js';
 
 const DEFAULT_FORMAT = 'mp3_44100_128';
 
@@ -15,5 +16,5 @@ export const formatIn = (query: URLSearchParams, bounds: ApiBounds): AudioFormat
   const resolved = encoding === undefined ? null : resolveFormat(fields, bounds);
   if (resolved?.ok === true) return resolved.format;
   const why = resolved?.faults[0]?.message ?? 'mp3, pcm, ulaw, alaw, opus and wav can be made';
-  return valueError(loc, name, `Unsupported output_format ${cutName(name, bounds)}: ${why}`);
+  return valueError(loc, name, `Unsupported output_format ${quoted(name, bounds)}: ${why}`);
 };

@@ -1,6 +1,7 @@
 /** Errors as the OpenAI API words them: `{"error": {"message", "type", "param", "code"}}`. */
 import { unknownVoiceMessage, type ErrorAnswer, type ErrorShape } from '../../api/error-shape.js';
-import { cutName, type ApiBounds } from '../../api/issues.js';
+import type { ApiBounds } from '../../api/issues.js';
+import { quoted } from '../../api/quoted.js';
 import { errors, type ErrorCode } from '../../errors.js';
 import type { Bounds } from '../../limits.js';
 
@@ -32,7 +33,7 @@ export const unreadableBody = invalidRequest('The body is not JSON in UTF-8, or 
 /** @param id as a client sent it */
 export const modelUnknown = (id: string, bounds: ApiBounds): ErrorAnswer =>
   answer(404, {
-    message: `The model '${cutName(id, bounds)}' does not exist. GET /v1/models lists those that do.`,
+    message: `The model '${quoted(id, bounds)}' does not exist. GET /v1/models lists those that do.`,
     param: 'model',
     code: 'model_not_found',
   });
@@ -69,6 +70,7 @@ const answers: Readonly<Partial<Record<ErrorCode, ErrorAnswer>>> = {
   }),
   bodyUnreadable: unreadableBody,
   badRequest: invalidRequest('Bad Request'),
+  lengthRequired: answer(411, { message: 'Send the body with a Content-Length header, not chunked.' }),
   internal: answer(500, { message: 'Internal Server Error', type: 'server_error' }),
 };
 

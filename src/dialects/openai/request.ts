@@ -7,7 +7,8 @@ import { voicesOf } from '../../accounts/keys.js';
 import { parseJsonBody } from '../../api/body.js';
 import type { ErrorAnswer } from '../../api/error-shape.js';
 import type { AudioFormat } from '../../api/formats.js';
-import { cutName, isObject, type ApiBounds } from '../../api/issues.js';
+import { isObject, type ApiBounds } from '../../api/issues.js';
+import { quoted } from '../../api/quoted.js';
 import type { Speed } from '../../api/speech-settings.js';
 import { errors } from '../../errors.js';
 import type { Asked, Parser, Responder } from '../../front/speech-route.js';
@@ -67,7 +68,7 @@ const wrongName = (
 ): ErrorAnswer => {
   if (typeof value !== 'string') return wrongType(param, 'a string', value);
   const supported = names.map((name) => `'${name}'`).join(', ');
-  const message = `Invalid value: '${cutName(value, bounds)}'. Supported values are: ${supported}.`;
+  const message = `Invalid value: '${quoted(value, bounds)}'. Supported values are: ${supported}.`;
   return invalidRequest(message, param, 'invalid_value');
 };
 

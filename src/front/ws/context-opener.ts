@@ -1,4 +1,5 @@
 /** Opens the contexts of one WebSocket within the bounds, and connects each of them to the stages below and to its session. */
+import { quoted } from '../../api/quoted.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { voicesOf } from '../../accounts/keys.js';
 import { settingsOf } from '../../api/speech-settings.js';
@@ -72,7 +73,10 @@ export class ContextOpener {
     const speakerIds = voicesOf(key(), speech.voices.speakerIds);
     const refuse = (reason: RefusalReason, text: string) => ({ reason, text });
     if (isTaken)
-      return refuse('frameInvalid', `invalid frame: context_id already in use: ${contextId ?? 'null'}`);
+      return refuse(
+        'frameInvalid',
+        `invalid frame: context_id already in use: ${quoted(contextId ?? 'null', bounds)}`,
+      );
     if (!speakerIds.includes(settings.voiceId))
       return refuse('voiceUnknown', unknownVoiceMessage(settings.voiceId, speakerIds, bounds));
     if (isDraining()) return refuse('draining', errors.unavailable.socketText);

@@ -36,6 +36,7 @@ export class SessionRecord {
       readonly keyId: number;
       readonly route: string;
       readonly code: number;
+      readonly cause: string | undefined;
       readonly spokenCharacters: number;
     },
     nowMs: number,

@@ -7,6 +7,7 @@
  */
 import { voicesOf } from '../../accounts/keys.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
+import { quoted } from '../../api/quoted.js';
 import { errors } from '../../errors.js';
 import { forgetLastMatch } from '../../last-match.js';
 import type { RefusalReason } from '../../metrics.js';
@@ -211,7 +212,7 @@ export class Session {
   }
 
   /** The socket is closed: cancels everything. Idempotent. */
-  closed(code: number): void {
+  closed(code: number, cause?: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
     for (const context of this.#contexts.values()) {
@@ -226,7 +227,7 @@ export class Session {
     const { clock, id, lease, log, onOver, route, trace } = this.#parts;
     const { keyId } = this;
     const spokenCharacters = lease.settledCharacters;
-    const facts = { requestId: id, ...traceFields(trace), keyId, route, code, spokenCharacters };
+    const facts = { requestId: id, ...traceFields(trace), keyId, route, code, cause, spokenCharacters };
     this.#record.write(log, facts, clock());
     onOver(this);
     forgetLastMatch();
@@ -272,7 +273,12 @@ export class Session {
     // A closing context takes no frames but a cancel.
     if (context === undefined || !(context.isOpen || act.type === 'cancel')) {
       const flushId = act.type === 'flush' ? act.flushId : null;
-      return this.#refuse('contextUnknown', `unknown context_id: ${contextId ?? 'null'}`, contextId, flushId);
+      return this.#refuse(
+        'contextUnknown',
+        `unknown context_id: ${quoted(contextId ?? 'null', this.#parts.bounds)}`,
+        contextId,
+        flushId,
+      );
     }
     context.keep();
     switch (act.type) {

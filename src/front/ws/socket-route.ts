@@ -1,15 +1,17 @@
 /**
  * A WebSocket route: the handshake, and the library's callbacks to a session.
  *
- *   handshake: not authenticated 401, store away or draining 503 -> 101 -> key not valid: error frame, close 1008
+ *   handshake: malformed 400, another version 426, not authenticated 401, store away or draining 503 -> 101
+ *   101 -> key not valid: error frame, close 1008
  *   101 -> (a dialect's clients may send the key in the first message) waiting -> open, or error frame, close 1008
  */
 import type { ActiveKey } from '../../store/store.js';
-import { errors } from '../../errors.js';
+import { errors, type ErrorCode } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import type { RefusalReason } from '../../metrics.js';
+import type { Header } from '../cors.js';
 import type { Exchange } from '../exchange.js';
-import { replyUnavailable } from '../reply.js';
+import { replyError, replyUnavailable } from '../reply.js';
 import type { RequestHead } from '../request-head.js';
 import { otherMethod, withExchange, wrapHandler } from '../routes.js';
 import type { Services } from '../services.js';
@@ -74,6 +76,48 @@ interface Attached extends Handshake {
 }
 
 const POLICY_VIOLATION = 1008;
+const NO_CLOSE_FRAME = 1006;
+
+/** Sixteen bytes in base64. */
+const keyShape = /^[\w+/]{22}==$/;
+const VERSION = '13';
+
+interface HandshakeFault {
+  readonly headers: readonly Header[];
+  readonly code: Extract<ErrorCode, 'badRequest' | 'upgradeRequired'>;
+}
+
+const malformed: HandshakeFault = { code: 'badRequest', headers: [] };
+const otherVersion: HandshakeFault = {
+  code: 'upgradeRequired',
+  headers: [
+    ['upgrade', 'websocket'],
+    ['sec-websocket-version', VERSION],
+  ],
+};
+
+/**
+ * RFC 6455, 4.2.1. The library looks only at the length of the key.
+ *
+ * @returns why the connection must not become a WebSocket; `null`: it may
+ */
+const handshakeFault = (
+  req: Pick<HttpRequest, 'forEach'>,
+  { contentLength }: Pick<RequestHead, 'contentLength'>,
+): HandshakeFault | null => {
+  const seen = new Map<string, string[]>();
+  req.forEach((name, value) => seen.set(name, [...(seen.get(name) ?? []), value]));
+  const has = (name: string, token: string): boolean =>
+    (seen.get(name) ?? []).some((value) =>
+      value.split(',').some((part) => part.trim().toLowerCase() === token),
+    );
+  const [key = '', secondKey] = seen.get('sec-websocket-key') ?? [];
+  const isUpgrade = has('upgrade', 'websocket') && has('connection', 'upgrade');
+  // The bytes of a body would be read as frames.
+  if (!isUpgrade || secondKey !== undefined || !keyShape.test(key) || contentLength > 0) return malformed;
+  const versions = seen.get('sec-websocket-version') ?? [];
+  return versions.length === 1 && versions[0] === VERSION ? null : otherVersion;
+};
 
 const handshake = (
   parts: SocketRouteParts,
@@ -82,6 +126,11 @@ const handshake = (
   req: HttpRequest,
   context: UpgradeContext,
 ): void => {
+  const fault = handshakeFault(req, head);
+  if (fault !== null) {
+    replyError(exchange, fault.code, { close: true, headers: fault.headers });
+    return;
+  }
   const [socketKey, protocol, extensions] = ['key', 'protocol', 'extensions'].map((name) =>
     req.getHeader(`sec-websocket-${name}`),
   );
@@ -247,18 +296,28 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
     ping: (ws) => guard(ws, ({ reader }) => reader.control(null)),
     pong: (ws, payload) => guard(ws, ({ reader }) => reader.control(Buffer.from(payload).toString('latin1'))),
     drain: (ws) => guard(ws, ({ session }) => session.drained()),
-    close: (ws, code) => {
+    close: (ws, code, message) => {
       parts.onEnded();
       const attached = ws.getUserData();
       clearTimeout(attached.timer);
       try {
         attached.unwatch?.();
         attached.opened?.reader.close();
-        attached.opened?.session.closed(code);
+        // Without a close frame, the message is the library's and says what was wrong. Otherwise it is the client's.
+        const cause = code === NO_CLOSE_FRAME ? Buffer.from(message).toString() : undefined;
+        attached.opened?.session.closed(code, cause);
       } catch (error) {
         log.error({ requestId: attached.id, ...describeFault(error) }, 'clean-up of a socket failed');
       }
     },
   });
-  app.any(path, wrapHandler(services, path, otherMethod('GET')));
+  const other = otherMethod('GET');
+  // A handshake whose key has another length comes here.
+  app.get(path, (res, req) =>
+    withExchange(services, path, res, req, (exchange, head) => {
+      if (req.getHeader('upgrade') === '') other(exchange, head);
+      else replyError(exchange, 'badRequest', { close: true });
+    }),
+  );
+  app.any(path, wrapHandler(services, path, other));
 };

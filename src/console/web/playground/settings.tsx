@@ -25,7 +25,7 @@ export const firstFormat: FormatChoice = { encoding: 'wav', sampleRateHz: null, 
 const ratesHz = [8_000, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 const bitratesKbps = [32, 48, 64, 96, 128, 160, 192, 256, 320];
 /** The names are known here, so none is ever cut. */
-const bounds = { validationNameMax: 100 };
+const bounds = { quotedBytesMax: 100 };
 
 /** @returns `null` if the service refuses the combination */
 const resolved = ({ bitrateKbps, encoding, sampleRateHz }: FormatChoice): AudioFormat | null => {
