@@ -3,10 +3,10 @@ import { administer, type Administration } from '../src/accounts/administration.
 import type { Installed } from '../src/accounts/checks.js';
 import { looksLikeKey } from '../src/accounts/keys.js';
 import type { SpeakingDefaults } from '../src/api/speech-settings.js';
-import { readConfig } from '../src/config.js';
+import { readConfig, type Config } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { storeAt } from '../src/store/driver.js';
-import type { KeyProperties, ListedKey, StoredKey } from '../src/store/store.js';
+import type { KeyProperties, ListedKey, StoreDriver, StoredKey } from '../src/store/store.js';
 import { namedLexicons } from '../src/threads/lexicons.js';
 import {
   parseTime,
@@ -57,9 +57,12 @@ const wholeNumber = (text: string, what: string): number => {
 
 const inCredits = (amount: number): string => `${amount} credit${amount === 1 ? '' : 's'}`;
 
+const storeOf = (config: Config): StoreDriver =>
+  storeAt(config, { ...limits, keysPerAccountMax: config.keysPerAccountMax });
+
 /** @param create whether to create a store. For all other acts a missing store means that DATA_DIR is wrong. */
 const open = <T>({ env }: Terminal, create: boolean, work: (administration: Administration) => Promise<T>) =>
-  administer(storeAt(readConfig(env), limits), create, work);
+  administer(storeOf(readConfig(env)), create, work);
 
 const speakingOptions = ['normalize', 'speed', 'lexicon'] as const;
 const propertyOptions = ['expires', 'limit', 'voices', ...speakingOptions] as const;

@@ -205,7 +205,7 @@ export class App {
           openDialects(
             config,
             { config, certificate, shared, speech: dispatcher, admission, bounds },
-            opened.wyomingKeyId,
+            opened.wyomingPayer,
           ),
       });
       const readNext = (): Promise<Voices> => {

@@ -58,17 +58,17 @@ export class ByteBudget {
   }
 }
 
-/** Holds a part of a budget: the id of a key, or the name of a group of requests without a key. */
+/** Holds a part of a budget: an account, or a group of requests without a key, by its name. */
 export type Member = number | string;
 
 /** Which bound refuses: that of all members together, or the part of one. */
-export type KeyedRefusal = 'pool' | 'key';
+export type KeyedRefusal = 'pool' | 'account';
 
 /** A `KeyedBudget` for one member. */
-export type PartOfKey = Pick<ByteBudget, 'take' | 'giveBack'>;
+export type PartOfAccount = Pick<ByteBudget, 'take' | 'giveBack'>;
 
 /**
- * A budget whose holders belong to members, mostly keys. A member may hold half of what the others leave, and at least
+ * A budget whose holders belong to members, mostly accounts. A member may hold half of what the others leave, and at least
  * `leastBytes` while there is room: of N members that take all they may, each has 1 / (N + 1), and as much is free for a
  * newcomer.
  */
@@ -92,14 +92,20 @@ export class KeyedBudget {
     return this.#takenBytes.get(member) ?? 0;
   }
 
-  /** @returns `null`, or what refuses: then nothing is taken */
-  take(member: Member, bytes: number): KeyedRefusal | null {
+  /** @returns what would refuse so many bytes more; `null`: nothing would */
+  refusal(member: Member, bytes: number): KeyedRefusal | null {
     const own = this.takenBy(member);
     const left = this.#total.bytesMax - (this.#total.taken - own);
     if (own + bytes > left) return 'pool';
-    if (own + bytes > Math.max(this.#leastBytes, left / 2)) return 'key';
+    return own + bytes > Math.max(this.#leastBytes, left / 2) ? 'account' : null;
+  }
+
+  /** @returns `null`, or what refuses: then nothing is taken */
+  take(member: Member, bytes: number): KeyedRefusal | null {
+    const refusal = this.refusal(member, bytes);
+    if (refusal !== null) return refusal;
     this.#total.change(bytes);
-    this.#set(member, own + bytes);
+    this.#set(member, this.takenBy(member) + bytes);
     return null;
   }
 
@@ -112,7 +118,7 @@ export class KeyedBudget {
   }
 
   /** The budget as a holder of one member sees it. */
-  of(member: Member): PartOfKey {
+  of(member: Member): PartOfAccount {
     return {
       take: (bytes) => this.take(member, bytes) === null,
       giveBack: (bytes) => this.giveBack(member, bytes),

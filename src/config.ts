@@ -127,8 +127,10 @@ export interface Config {
   readonly socketsMax: number | null;
   /** `OVERLOAD`: at its capacity the service refuses further speech; `late` admits all, and speech comes late. */
   readonly overload: OverloadPolicy;
-  /** `SOCKETS_PER_KEY`: bound of open WebSockets of one key; `null`: `socketsPerKeyMax`, or half of all on a small machine. */
+  /** `SOCKETS_PER_KEY`: bound of open WebSockets of one key; `null`: only the account's part bounds them. */
   readonly socketsPerKey: number | null;
+  /** `KEYS_PER_ACCOUNT`: keys that an account may have, and may get in a day. */
+  readonly keysPerAccountMax: number;
   /** `DRAIN_SECONDS`, in milliseconds: how long work in flight may go on after SIGTERM. */
   readonly drainMsMax: number;
 }
@@ -355,6 +357,7 @@ export const readConfig = (env: Environment): Config => {
     socketsMax: optionalInteger(env, 'SOCKETS_MAX', 1, 1_000_000),
     overload: oneOf(env, 'OVERLOAD', overloadPolicies, 'refuse'),
     socketsPerKey: optionalInteger(env, 'SOCKETS_PER_KEY', 1, 1_000_000),
+    keysPerAccountMax: integer(env, 'KEYS_PER_ACCOUNT', limits.keysPerAccountMax, 1, 1_000_000),
     drainMsMax: 1_000 * integer(env, 'DRAIN_SECONDS', limits.drainMsMax / 1_000, 1, 86_400),
   });
 };

@@ -34,14 +34,14 @@ export const limits = {
   requestCharactersInFlightMax: 16 * MiB,
 
   /**
-   * Milliseconds in a second in which the front thread parses and handles the input of keys that send much. Each of N such
-   * keys gets 1 / (N + 1) of it, at least a sixteenth; the connections of a key that needs more are read later.
+   * Milliseconds in a second in which the front thread parses and handles the input of accounts that send much. Each of N such
+   * accounts gets 1 / (N + 1) of it, at least a sixteenth; the connections of one that needs more are read later.
    */
   parseMsPerSecond: 300,
   /** The same as a number of WebSocket messages, control frames and bodies. */
   framesPerSecond: 20_000,
 
-  /** Open contexts over all keys; one more request is answered 503. */
+  /** Open contexts; one more request is answered 503. An account has half of what the others leave. */
   contextsMax: 4_096,
 
   /** Code points after which a segment is cut at the last white space, if no sentence or clause ends earlier. */
@@ -130,14 +130,12 @@ export const limits = {
   certificatesInUseMax: 8,
   /** Open connections, including WebSockets and connections that have sent nothing yet; one more is closed at once. */
   connectionsMax: 20_480,
-  /** Open WebSockets; one more is answered 503. */
+  /** Open WebSockets; one more is answered 503. An account has half of what the others leave. */
   socketsMax: 16_384,
-  /** Open WebSockets of one key; one more is answered 503. */
-  socketsPerKeyMax: 1_024,
+  /** Open WebSockets of one key, if `SOCKETS_PER_KEY` sets it; one more is answered 503. */
+  socketsPerKeyMax: 16_384,
   /** Contexts of one WebSocket. */
   contextsPerSocketMax: 64,
-  /** Contexts over all WebSockets of one key, so that no key takes all contexts. */
-  contextsPerKeyMax: 1_024,
   /** Bytes of one message from a WebSocket; the library drops a socket that sends more. */
   socketMessageBytesMax: 1 * MiB,
   /** Bytes in UTF-8 of the text in one message: three times as many, escaped as JSON, still fit a message. */
@@ -154,7 +152,7 @@ export const limits = {
   flushesPendingMax: 256,
   /** UTF-16 units of the ids of such flushes over all WebSockets. */
   flushIdUnitsInFlightMax: 8 * MiB,
-  /** Bytes of messages that wait for the turn of their key; a WebSocket that needs more is dropped. */
+  /** Bytes of messages that wait for the turn of their account; a WebSocket that needs more is dropped. */
   waitingMessageBytesMax: 32 * MiB,
   /** Unspoken characters of one WebSocket. */
   socketCharactersMax: 4 * MiB,
@@ -180,7 +178,7 @@ export const limits = {
   socketPingMs: 20_000,
   /** Milliseconds without speech after which a WebSocket gives its slot back. */
   slotIdleMsMax: 2_000,
-  /** Milliseconds until the WebSockets of a key that was revoked, has expired or is suspended are closed. */
+  /** Milliseconds until WebSockets and texts on HTTP of a key that was revoked, has expired or is suspended end. */
   keyRecheckMsMax: 800,
 
   /** Bytes of a whole synchronous result kept in memory; the rest is spooled to an unlinked file. */
@@ -205,7 +203,7 @@ export const limits = {
   consoleBodyBytesMax: 64 * KiB,
   /** Speech, WebSockets and live views of one session of the console; one more is answered 429. */
   consoleStreamsPerSessionMax: 32,
-  /** Milliseconds until these are closed when the session has ended or its account is suspended. */
+  /** Milliseconds until these are closed when the session has ended. */
   consoleSessionRecheckMs: 1_000,
   /** Calls of the console that one address may make at once; then it may make so many in a second. */
   consoleCallsAtOnceMax: 300,
@@ -216,6 +214,9 @@ export const limits = {
   /** The same for the name of one user, from browsers in which this user has not signed in before. */
   consoleAttemptsOfNameMax: 20,
   consoleAttemptOfNameMs: 3_000,
+  /** Attempts of one address at once beyond those of a name; then one in so many milliseconds. */
+  consoleSpareAttemptsMax: 3,
+  consoleSpareAttemptMs: 600_000,
   /** Addresses, and names of users, for which the console counts attempts; the one without attempts for longest is forgotten. */
   consoleCountedMax: 4_096,
   /** Samples of voices that the console keeps, at about 50 KiB; the oldest is made again. */
@@ -295,7 +296,9 @@ export const limits = {
   storePollMs: 250,
   /** PostgreSQL: milliseconds for which the copy of keys and accounts is valid without an answer; then nothing is admitted. */
   storeStaleMsMax: 1_000,
-  /** PostgreSQL: keys that a service holds in memory; with more it does not start. */
+  /** Keys of one account, without revoked ones, and keys that it may get in 24 hours, with them; further ones are refused. */
+  keysPerAccountMax: 100,
+  /** PostgreSQL: keys of all accounts, which a service holds in memory; further ones are refused. */
   storeKeysMax: 50_000,
   /** PostgreSQL: credits of an account that a host holds ready at least, while it uses them. */
   creditAheadMin: 4_000,

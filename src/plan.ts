@@ -22,9 +22,7 @@ const CONNECTIONS_MIN = 64;
 const CONSOLE_CONNECTIONS_MIN = 16;
 /** Share of the connections; the rest are for requests. */
 const SOCKETS_PART = 0.8;
-const CONTEXTS_OF_ONE_KEY_PART = 0.25;
-const SOCKETS_OF_ONE_KEY_PART = 0.5;
-/** Messages that wait, in the largest ones: so that two keys have room. */
+/** Messages that wait, in the largest ones: so that two accounts have room. */
 const WAITING_MESSAGES_MIN = 4;
 /** Steps of the binary search for the factor. */
 const STEPS = 24;
@@ -59,6 +57,7 @@ export type PlanConfig = Pick<
   | 'contextsMax'
   | 'socketsMax'
   | 'socketsPerKey'
+  | 'keysPerAccountMax'
   | 'tls'
   | 'console'
   | 'gpu'
@@ -139,15 +138,10 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
   return {
     ...limits,
     contextsMax,
-    contextsPerKeyMax: Math.min(
-      limits.contextsPerKeyMax,
-      Math.max(limits.contextsPerSocketMax, Math.floor(contextsMax * CONTEXTS_OF_ONE_KEY_PART)),
-    ),
     connectionsMax: Math.floor(connectionsMax),
     socketsMax,
-    socketsPerKeyMax:
-      config.socketsPerKey ??
-      Math.min(limits.socketsPerKeyMax, Math.ceil(socketsMax * SOCKETS_OF_ONE_KEY_PART)),
+    socketsPerKeyMax: config.socketsPerKey ?? socketsMax,
+    keysPerAccountMax: config.keysPerAccountMax,
     resultSpoolFilesMax,
     consoleConnectionsMax,
     unsentAudioBytesMax: part(limits.unsentAudioBytesMax),

@@ -11,10 +11,13 @@ const otherReasons = [
   'contextPoolExhausted',
   'socketPoolExhausted',
   'textPoolExhausted',
-  // A key's part of such a pool.
-  'bodiesOfKeyExhausted',
+  // An account's part of such a pool.
+  'bodiesOfAccountExhausted',
+  'contextsOfAccountExhausted',
+  'socketsOfAccountExhausted',
+  'textsOfAccountExhausted',
+  // The bound that the operator gave each key.
   'socketsOfKeyExhausted',
-  'textsOfKeyExhausted',
   /** The body or query does not validate: 422. */
   'requestInvalid',
   'voiceUnknown',

@@ -9,6 +9,8 @@ import { inSlices, OneByOne } from '../src/slices.js';
 import { FakeSpeech } from './support/fake-speech.js';
 import { activeKey, eventually, recordingLog } from './support/front-server.js';
 import { FakeSocket } from './support/socket-session.js';
+import { KeysInUse } from '../src/front/keys-in-use.js';
+import type { ActiveKey } from '../src/store/store.js';
 
 t.test('what was put off runs one by one, and in turn if it is put off again', async (t) => {
   const later = new OneByOne();
@@ -90,23 +92,23 @@ const openMany = (t: Test) => {
   const clock = () => ++nowMs;
   let touches = 0;
   const seen = { isActive: true, touchesOfATick: 0 };
+  const bounds = {
+    ...limits,
+    ...{ keyRecheckMsMax: 40, sliceMsMax: SLICE_MS, socketSilenceMsMax: 1e9, socketPingMs: 1e9 },
+  };
+  const renew = (key: ActiveKey) => (seen.isActive ? key : null);
   const sockets = new Sockets({
     services: {
       clock,
+      keys: new KeysInUse({ admission: { renew }, clock, bounds }),
       turns: new Turns({ clock, bounds: limits, after: (ms, action) => void setTimeout(action, ms) }),
       log: recordingLog([]),
       metrics: new Metrics(),
       tick: { add: (action) => void setImmediate(action) },
-      bounds: {
-        ...limits,
-        ...{ keyRecheckMsMax: 40, sliceMsMax: SLICE_MS, socketSilenceMsMax: 1e9, socketPingMs: 1e9 },
-      },
+      bounds,
     },
     speech: new FakeSpeech(),
-    admission: {
-      admit: () => ({ ok: false, code: 'slotsExhausted' }),
-      renew: (key) => (seen.isActive ? key : null),
-    },
+    admission: { admit: () => ({ ok: false, code: 'slotsExhausted' }) },
   });
   const all = Array.from({ length: SOCKETS }, (_, i) => {
     const socket = new TouchedSocket(() => {

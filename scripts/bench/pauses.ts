@@ -28,8 +28,8 @@ const settleMs = 500;
 const repetitions = 5;
 const probeEveryMs = 4;
 
-/** Idle WebSockets of one key. */
-const socketsPerKey = 1_000;
+/** Idle WebSockets of one key: of N accounts that take all they may, each has 1 / (N + 1) of them. */
+const socketsPerKey = 900;
 
 interface KeyRange {
   readonly begin: number;
@@ -309,7 +309,7 @@ class PauseBench {
   async #manySockets(): Promise<void> {
     const [plan] = this.#linesWith('worst case');
     const { socketsMax } = JSON.parse(plan ?? '{"socketsMax":0}') as { socketsMax: number };
-    // Some are for others, and a key may have only so many.
+    // Some are for others, and an account may have only so many.
     const target = this.#of(idleKeys);
     const { keys } = target;
     const sockets = Math.min(socketsMax - 200, keys.length * socketsPerKey);

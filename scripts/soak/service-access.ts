@@ -21,8 +21,7 @@ import type { SoakOptions } from './options.js';
 /** Why a soak cannot run on this machine, and what to do about it. */
 export class SoakError extends Error {}
 
-/** One key opens all idle sockets. */
-export const soakEnv = (overload: 'late' | 'refuse') => ({ OVERLOAD: overload, SOCKETS_PER_KEY: '16384' });
+export const soakEnv = (overload: 'late' | 'refuse') => ({ OVERLOAD: overload });
 
 /** The service that a soak or its search for the capacity loads: with as many threads as by default, and all its ports. */
 export const startService = (

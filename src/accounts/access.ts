@@ -38,6 +38,8 @@ export interface LinkCredentials extends Credentials {
 
 const MINUTE_MS = 60_000;
 
+const NOBODY: Actor = { name: 'nobody', accountId: null };
+
 const inviteeOf = (account: { readonly name: string } | null): string =>
   account === null ? 'an operator' : `a member of ${account.name}`;
 
@@ -89,7 +91,7 @@ export class Access {
       const kind = isClaimed ? 'recovery' : 'claim';
       const expiresAtMs = this.#nowMs() + this.#bounds.claimLinkMsMax;
       const link = await this.#addLink(store, { kind, accountId: null, expiresAtMs });
-      await this.#record(store, actor, 'console.link', kind);
+      await this.#record(store, { name: actor, accountId: null }, 'console.link', kind);
       return link;
     });
   }
@@ -110,13 +112,13 @@ export class Access {
         if (known?.role !== 'operator') throw await this.#unknownOperator(store, name);
         await store.setPassword(known.userId, hashed);
         await store.endSessions({ userId: known.userId, exceptHash: null });
-        await this.#record(store, known.name, 'user.recover', known.name, `from ${address}`);
+        await this.#record(store, known, 'user.recover', known.name, `from ${address}`);
         return this.#sessions.open(store, { ...known, password: hashed });
       }
       if ((await store.countOperators()) > 0)
         throw new AdministrationError('The console was claimed already: sign in', 'conflict');
       const user = await this.#addUser(store, name, hashed, link);
-      await this.#record(store, user.name, 'console.claim', user.name, `from ${address}`);
+      await this.#record(store, user, 'console.claim', user.name, `from ${address}`);
       return this.#sessions.open(store, user);
     });
   }
@@ -131,7 +133,7 @@ export class Access {
             const user = await store.findUser({ userId: known.userId });
             // It may have been removed, or have got another password, meanwhile.
             if (user?.password !== known.password) return null;
-            await this.#record(store, user.name, 'session.signIn', user.name, `from ${address}`);
+            await this.#record(store, user, 'session.signIn', user.name, `from ${address}`);
             return this.#sessions.open(store, user);
           })
         : null;
@@ -165,7 +167,7 @@ export class Access {
       await store.removeLinks({ hash: hashToken(token) });
       const user = await this.#addUser(store, name, hashed, link);
       const details = `${user.role}${user.account === null ? '' : ` of ${user.account}`}, from ${address}`;
-      await this.#record(store, user.name, 'user.join', user.name, details);
+      await this.#record(store, user, 'user.join', user.name, details);
       return this.#sessions.open(store, user);
     });
   }
@@ -189,7 +191,7 @@ export class Access {
         throw new AdministrationError('The password was changed meanwhile: sign in again', 'conflict');
       await store.setPassword(userId, hashed);
       await store.endSessions({ userId, exceptHash: hash });
-      await this.#record(store, name, 'user.changePassword', name);
+      await this.#record(store, user, 'user.changePassword', name);
     });
   }
 
@@ -205,7 +207,7 @@ export class Access {
         );
       const expiresAtMs = this.#nowMs() + this.#bounds.invitationMsMax;
       const link = await this.#addLink(store, { kind: 'invitation', accountId, expiresAtMs });
-      await this.#record(store, actor.name, 'user.invite', inviteeOf(account));
+      await this.#record(store, actor, 'user.invite', inviteeOf(account));
       return link;
     });
   }
@@ -226,7 +228,7 @@ export class Access {
     return this.#operate(userId, async (store, actor) => {
       const account = accountId === null ? null : await findAccount(store, actor, { accountId });
       await store.removeLinks({ kind: 'invitation', accountId });
-      await this.#record(store, actor.name, 'user.withdrawInvitations', inviteeOf(account));
+      await this.#record(store, actor, 'user.withdrawInvitations', inviteeOf(account));
     });
   }
 
@@ -240,7 +242,7 @@ export class Access {
       await store.removeUser(removedId);
       // One of them may be a way back in. Who made each is not stored.
       if (user.role === 'operator') await store.removeLinks({ kind: 'invitation' });
-      await this.#record(store, actor.name, 'user.remove', user.name, user.account ?? user.role);
+      await this.#record(store, actor, 'user.remove', user.name, user.account ?? user.role);
     });
   }
 
@@ -331,17 +333,17 @@ export class Access {
     this.#refusals.more = 0;
     const details = `from ${address}${more === 0 ? '' : `; ${more} more before it`}`;
     await this.#store.transact(async (store) =>
-      this.#record(store, 'nobody', REFUSED_SIGN_IN, user?.name ?? 'an unknown name', details),
+      this.#record(store, NOBODY, REFUSED_SIGN_IN, user?.name ?? 'an unknown name', details),
     );
   }
 
   #record(
     store: StoreTransaction,
-    actor: string,
+    actor: Actor,
     action: string,
     subject: string,
     details = '',
   ): Promise<void> {
-    return record(store, { atMs: this.#nowMs(), actor, action, subject, details });
+    return record(store, actor, { atMs: this.#nowMs(), action, subject, details });
   }
 }

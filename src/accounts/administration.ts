@@ -11,7 +11,9 @@ import {
   type ListedKey,
   type StoreAdministration,
   type StoreDriver,
+  type Restriction,
   type StoredKey,
+  type StoredProperties,
   type StoreTransaction,
   type StoreView,
 } from '../store/store.js';
@@ -32,8 +34,8 @@ import { findAccount, findKey, type AccountTarget, type KeyTarget } from './targ
 /** The account that a first start makes. */
 export const FIRST_ACCOUNT = 'default';
 
-const noProperties: KeyProperties = {
-  ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null },
+const noProperties: StoredProperties = {
+  ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null, byOperator: [] },
   ...noSpeakingDefaults,
 };
 
@@ -42,6 +44,12 @@ export interface CreatedKey {
   /** The whole key: the store has only its hash. */
   readonly key: string;
   readonly account: Account;
+}
+
+/** The hidden key of an account, by its id. */
+export interface PlaygroundKey {
+  readonly accountId: number;
+  readonly keyId: number;
 }
 
 export interface Credited {
@@ -87,6 +95,26 @@ const nameOfDeleted = async (view: StoreView, { accountId, name }: Account): Pro
   while ((await view.findAccount({ name: given })) !== null) given += '*';
   return given;
 };
+
+const restrictions: readonly Restriction[] = ['expiresAtMs', 'creditLimit', 'voices'];
+
+/**
+ * @param before the restrictions that an operator set
+ * @returns the same after the changes
+ * @throws {AdministrationError} a member changes one of them
+ */
+const restrictedBy = (
+  { accountId }: Actor,
+  changes: Partial<KeyProperties>,
+  before: readonly Restriction[],
+): readonly Restriction[] =>
+  restrictions.filter((name) => {
+    const isSet = before.includes(name);
+    if (changes[name] === undefined) return isSet;
+    if (accountId !== null && isSet)
+      throw new AdministrationError('An operator set this: ask an operator to change it', 'forbidden', name);
+    return accountId === null && changes[name] !== null;
+  });
 
 const inCredits = (amount: number | null): string =>
   amount === null ? 'not metered' : `${amount} credit${amount === 1 ? '' : 's'}`;
@@ -185,10 +213,13 @@ export class Administration {
     });
   }
 
-  /** @returns the id of the hidden key of an account, which is made at first use */
-  async playgroundKey(target: AccountTarget): Promise<number> {
-    const find = async (view: StoreView, actor: Actor): Promise<number | null> =>
-      view.findPlaygroundKey((await findAccount(view, actor, target)).accountId);
+  /** The hidden key of an account, which is made at first use. */
+  async playgroundKey(target: AccountTarget): Promise<PlaygroundKey> {
+    const find = async (view: StoreView, actor: Actor): Promise<PlaygroundKey | null> => {
+      const { accountId } = await findAccount(view, actor, target);
+      const keyId = await view.findPlaygroundKey(accountId);
+      return keyId === null ? null : { accountId, keyId };
+    };
     const known = await this.#store.read(async (view) => find(view, await this.#findActor(view)));
     if (known !== null) return known;
     return this.#act(async ({ store, actor, record }) => {
@@ -196,7 +227,11 @@ export class Administration {
       if (made !== null) return made;
       const { accountId, name } = await findAccount(store, actor, target);
       await record('playground.open', name);
-      return store.addKey('playground', accountId, randomBytes(32), PLAYGROUND, noProperties, this.#nowMs());
+      const properties = [PLAYGROUND, noProperties, this.#nowMs()] as const;
+      return {
+        accountId,
+        keyId: await store.addKey('playground', accountId, randomBytes(32), ...properties),
+      };
     });
   }
 
@@ -251,7 +286,8 @@ export class Administration {
           'conflict',
         );
       checkInstalled(checked, installed, key);
-      const changed = { ...key, ...checked };
+      const byOperator = restrictedBy(actor, checked, key.byOperator);
+      const changed = { ...key, ...checked, byOperator };
       await store.setKey(key.keyId, changed);
       await record('key.change', key.prefix, inAccount(key.account, describe(checked)));
       return changed;
@@ -335,12 +371,11 @@ export class Administration {
   #act<T>(work: (acting: Acting) => Promise<T>): Promise<T> {
     return this.#store.transact(async (store) => {
       const actor = await this.#findActor(store);
-      const { name } = actor;
       return work({
         store,
         actor,
         record: (action, subject, details = '') =>
-          record(store, { atMs: this.#nowMs(), actor: name, action, subject, details }),
+          record(store, actor, { atMs: this.#nowMs(), action, subject, details }),
       });
     });
   }
@@ -359,7 +394,7 @@ export class Administration {
     properties: Partial<KeyProperties>,
   ): Promise<CreatedKey> {
     const key = generateKey();
-    const all = { ...noProperties, ...properties };
+    const all = { ...noProperties, ...properties, byOperator: restrictedBy(actor, properties, []) };
     const keyId = await store.addKey('api', accountId, hashKey(key), prefixOf(key), all, this.#nowMs());
     const account = await findAccount(store, actor, { accountId });
     await record('key.create', prefixOf(key), inAccount(account, describe(properties)));

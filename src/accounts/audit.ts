@@ -1,13 +1,17 @@
 /** Who acts, and the audit table, which has every act. */
 import type { Awaitable } from '../store/awaitable.js';
-import type { Act, PeopleTransaction } from '../store/people.js';
+import type { NewAct, PeopleTransaction } from '../store/people.js';
 import { AdministrationError, type KeyProperties, type StoreView } from '../store/store.js';
 
-/** Rows of the audit table, and their age: older ones go. */
+/** Rows of the audit table without those of members, and the age of all rows: older ones go. */
 const ACTS_MAX = 1_000_000;
 const ACTS_MS_MAX = 400 * 86_400_000;
-/** Rows of refused sign-ins among them, so that password guessing cannot push out the other rows. */
+/** Rows of the members of one account: they push out no others. */
+const MEMBERS_ACTS_MAX = 10_000;
+/** Rows of refused sign-ins, so that password guessing cannot push out the other rows. */
 const REFUSALS_MAX = 10_000;
+/** Finding the oldest of a million rows takes milliseconds. */
+const TRIM_EVERY = 100;
 export const REFUSED_SIGN_IN = 'session.refuse';
 
 export interface Actor {
@@ -53,9 +57,15 @@ export const describe = (changes: Partial<KeyProperties>): string => {
 };
 
 /** Adds a row to the audit table, and removes the oldest beyond its bounds. */
-export const record = async (store: PeopleTransaction, act: Act): Promise<void> => {
-  await store.record(act);
+export const record = async (
+  store: PeopleTransaction,
+  actor: Actor,
+  act: Omit<NewAct, 'actor' | 'accountId'>,
+): Promise<void> => {
+  const { accountId, name } = actor;
+  const id = await store.record({ ...act, actor: name, accountId });
   await store.trimActs({ beforeMs: act.atMs - ACTS_MS_MAX });
-  await store.trimActs({ action: null, rowsMax: ACTS_MAX });
   if (act.action === REFUSED_SIGN_IN) await store.trimActs({ action: act.action, rowsMax: REFUSALS_MAX });
+  else if (accountId !== null) await store.trimActs({ accountId, rowsMax: MEMBERS_ACTS_MAX });
+  else if (id % TRIM_EVERY === 0) await store.trimActs({ accountId, rowsMax: ACTS_MAX });
 };

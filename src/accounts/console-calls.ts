@@ -167,7 +167,8 @@ const callsOver = (
         await administration.revoke({ keyId });
         return keyView(await overview.key(keyId));
       }),
-    playgroundKey: (by: By, { accountId }: OfAccount) => actAs(by).playgroundKey({ accountId }),
+    playgroundKey: async (by: By, { accountId }: OfAccount) =>
+      (await actAs(by).playgroundKey({ accountId })).keyId,
 
     /** @returns whether the word was added: it may be there already */
     addWord: async (by: By, { accountId, word, spoken }: OfAccount & AccountWord): Promise<boolean> => {
@@ -177,13 +178,7 @@ const callsOver = (
         const addition = words.addition(subject, { word, spoken });
         if (addition === null) return null;
         const details = `${word} = ${spoken}`;
-        await record(transaction, {
-          atMs: nowMs(),
-          actor: actor.name,
-          action: 'lexicon.add',
-          subject,
-          details,
-        });
+        await record(transaction, actor, { atMs: nowMs(), action: 'lexicon.add', subject, details });
         return addition;
       });
       // After the record: no word is there that the audit table lacks.
@@ -199,8 +194,8 @@ const callsOver = (
       }),
     record: ({ userId }: By, action: string, subject: string) =>
       store.transact(async (transaction) => {
-        const { name } = await userById(userId)(transaction);
-        await record(transaction, { atMs: nowMs(), actor: name, action, subject, details: '' });
+        const actor = await userById(userId)(transaction);
+        await record(transaction, actor, { atMs: nowMs(), action, subject, details: '' });
       }),
   };
 };

@@ -5,7 +5,7 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { openStore, type Store } from '../store/ledger.js';
 import { AdministrationError, StoreError, type StoreDriver, type StoreFault } from '../store/store.js';
-import { administer, FIRST_ACCOUNT } from './administration.js';
+import { administer, FIRST_ACCOUNT, type PlaygroundKey } from './administration.js';
 
 /** Milliseconds between two attempts to open a store that is away, and between two lines in the log about it. */
 const RETRY_MS = 1_000;
@@ -14,7 +14,7 @@ const REPORT_MS = 30_000;
 export interface OpenedStore {
   readonly store: Store;
   /** The hidden key of the account that pays for Wyoming; `null`: Wyoming is off. */
-  readonly wyomingKeyId: number | null;
+  readonly wyomingPayer: PlaygroundKey | null;
 }
 
 export interface OpeningParts {
@@ -68,7 +68,7 @@ const tryToOpen = async (parts: OpeningParts): Promise<OpenedStore> => {
     return await administer(driver, true, async (administration) => {
       await administration.createFirstKey(onFirstKey);
       const payer = wyoming === null ? null : (wyoming.account ?? FIRST_ACCOUNT);
-      return { store, wyomingKeyId: payer === null ? null : await administration.playgroundKey(payer) };
+      return { store, wyomingPayer: payer === null ? null : await administration.playgroundKey(payer) };
     });
   } catch (error) {
     await store.close();

@@ -108,11 +108,11 @@ export class Sessions {
     return this.#store.transact(async (store) => {
       const found = await this.find(store, hash);
       if (found === null) return;
-      const { userId, name } = found.user;
+      const { user } = found;
+      const { userId, name } = user;
       await store.endSessions(everywhere ? { userId, exceptHash: null } : { hash });
-      await record(store, {
+      await record(store, user, {
         atMs: this.#nowMs(),
-        actor: name,
         action: 'session.signOut',
         subject: name,
         details: everywhere ? 'everywhere' : '',

@@ -82,10 +82,7 @@ export class Live {
     let opened: () => void;
     try {
       if (session.user.role !== 'operator') throw forOperators();
-      opened = this.#parts.sessions.open(session, {
-        isAllowed: () => true,
-        end: () => exchange.drop('revoked'),
-      });
+      opened = this.#parts.sessions.open(session, () => exchange.drop('revoked'));
     } catch (error) {
       replyFault(exchange, error);
       return;

@@ -12,7 +12,6 @@ import { streamResponder } from '../front/responders.js';
 import type { Handler } from '../front/routes.js';
 import { speak, type SpeechRouteParts } from '../front/speech-route.js';
 import type { SocketAuthentication } from '../front/ws/socket-route.js';
-import type { ActiveKey } from '../store/store.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
 import type { SpeakQuestion } from './contract.js';
@@ -40,21 +39,6 @@ const keyOf = async (
 ): Promise<ReturnType<Admission['byId']>> =>
   admission.byId(await administration.playgroundKey(session.user, { accountId }));
 
-/** Registers speech of a session. It ends when the session ends or the key may not be used any more. */
-const openFor = (
-  { admission, sessions }: PlaygroundParts,
-  session: Session,
-  { keyId }: ActiveKey,
-  end: () => void,
-): (() => void) => {
-  // While the store cannot be read, what speaks goes on, as on the public port.
-  const isAllowed = (): boolean => {
-    const found = admission.byId(keyId);
-    return found.ok || found.code === 'unavailable';
-  };
-  return sessions.open(session, { isAllowed, end });
-};
-
 /** `POST /api/speak` */
 export const speakRoute =
   (parts: PlaygroundParts): Handler =>
@@ -79,9 +63,9 @@ export const speakRoute =
           return;
         }
         const { key } = found;
-        exchange.keyId = key.keyId;
-        exchange.onOver(openFor(parts, session, key, () => exchange.drop('revoked')));
-        turns.of(key.keyId).run(bytes, () => {
+        exchange.key = key;
+        exchange.onOver(sessions.open(session, () => exchange.drop('revoked')));
+        turns.of(key.accountId).run(bytes, () => {
           const asked = readSpeechRequest(request, bounds);
           speak(parts, exchange, { key, isLate }, asked, streamResponder);
         });
@@ -115,7 +99,7 @@ export const socketAuthentication =
         return;
       }
       let open: { revoke(): void } | null = null;
-      const onEnded = openFor(parts, session, found.key, () => open?.revoke());
+      const onEnded = sessions.open(session, () => open?.revoke());
       exchange.onOver(onEnded);
       proceed({
         key: found.key,

@@ -99,18 +99,19 @@ export class Samples {
       const options = { lease: freeLease, settings, format, framing: 'whole', timestamps: false } as const;
       const context = speech.open(options, (frame) => {
         if (frame.type === 'head') head = frame.bytes;
+        if (typeof context === 'string') return;
         if (frame.type === 'audio') {
           pieces.push(Buffer.from(frame.bytes));
-          context?.handed(frame);
+          context.handed(frame);
         }
         if (frame.type !== 'closed' && frame.type !== 'failed') return;
-        context?.release();
+        context.release();
         // Its frames are pieces of one base64 text.
         if (frame.type === 'closed')
           resolve(Buffer.from(Buffer.concat([head, ...pieces]).toString('latin1'), 'base64'));
         else reject(new Error(frame.reason));
       });
-      if (context === null) {
+      if (typeof context === 'string') {
         reject(busy());
         return;
       }

@@ -1,6 +1,5 @@
 /**
- * Who is signed in, and their open streams: speech, WebSockets and live views end with the session that opened them, or
- * when the account is suspended.
+ * Who is signed in, and their open streams: speech, WebSockets and live views end with the session that opened them.
  */
 import { hashToken } from '../accounts/tokens.js';
 import type { RequestHead } from '../front/request-head.js';
@@ -25,17 +24,12 @@ export interface SessionsParts {
   readonly log: Log;
 }
 
-/** Speech, a WebSocket or a live view. */
-export interface Stream {
-  /** Whether it may continue, apart from the session. */
-  readonly isAllowed: () => boolean;
-  /** Ends it now. Its owner then calls what `open` returned. */
-  readonly end: () => void;
-}
+/** Ends speech, a WebSocket or a live view now. Its owner then calls what `open` returned. */
+export type EndStream = () => void;
 
 export class Sessions {
   readonly #parts: SessionsParts;
-  readonly #streams = new Map<string, Set<Stream>>();
+  readonly #streams = new Map<string, Set<EndStream>>();
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
 
@@ -69,18 +63,18 @@ export class Sessions {
    * @returns for the owner to call when the stream has ended; idempotent
    * @throws {ConsoleRefusal} the session has too many streams
    */
-  open({ tokenHash }: Session, stream: Stream): () => void {
+  open({ tokenHash }: Session, end: EndStream): () => void {
     const open = this.#streams.get(tokenHash) ?? new Set();
     if (open.size >= this.#parts.bounds.consoleStreamsPerSessionMax)
       throw new ConsoleRefusal({
         code: 'tooManyAttempts',
         message: 'This browser has too many streams open. Close some of its windows.',
       });
-    open.add(stream);
+    open.add(end);
     this.#streams.set(tokenHash, open);
     this.#timer ??= setInterval(() => void this.check(), this.#parts.bounds.consoleSessionRecheckMs).unref();
     return () => {
-      open.delete(stream);
+      open.delete(end);
       if (open.size === 0 && this.#streams.get(tokenHash) === open) this.#streams.delete(tokenHash);
       if (this.#streams.size === 0) this.close();
     };
@@ -91,8 +85,6 @@ export class Sessions {
     if (this.#isChecking || this.#streams.size === 0) return;
     this.#isChecking = true;
     try {
-      for (const stream of [...this.#streams.values()].flatMap((streams) => [...streams]))
-        if (!stream.isAllowed()) stream.end();
       const asked = [...this.#streams.keys()];
       const live = new Set(await this.#parts.administration.liveSessions(asked));
       for (const tokenHash of asked) if (!live.has(tokenHash)) this.#endAll(tokenHash);
@@ -111,6 +103,6 @@ export class Sessions {
   }
 
   #endAll(tokenHash: string): void {
-    for (const { end } of [...(this.#streams.get(tokenHash) ?? [])]) end();
+    for (const end of [...(this.#streams.get(tokenHash) ?? [])]) end();
   }
 }

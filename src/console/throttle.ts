@@ -3,6 +3,7 @@
  * bucket of attempts that fills again with time. No user is locked out:
  *
  * - A browser in which the user has signed in before has a bucket of its own, which guesses from elsewhere do not use up.
+ * - Each address has a few attempts to spare for when guesses from elsewhere have used up the bucket of the name.
  * - Attempts from the machine itself do not count for the name.
  * - `npm run console -- link` gives an operator a new password.
  */
@@ -82,6 +83,8 @@ type ThrottleBounds = Pick<
   | 'consoleAttemptMs'
   | 'consoleAttemptsOfNameMax'
   | 'consoleAttemptOfNameMs'
+  | 'consoleSpareAttemptsMax'
+  | 'consoleSpareAttemptMs'
   | 'consoleCountedMax'
 >;
 
@@ -107,6 +110,7 @@ export class Throttle {
   readonly #calls: Buckets;
   readonly #ofAddress: Buckets;
   readonly #ofName: Buckets;
+  readonly #spare: Buckets;
 
   constructor(bounds: ThrottleBounds, clock: Clock) {
     const buckets = (atOnceMax: number, everyMs: number): Buckets =>
@@ -114,6 +118,7 @@ export class Throttle {
     this.#calls = buckets(bounds.consoleCallsAtOnceMax, 1_000 / bounds.consoleCallsPerSecond);
     this.#ofAddress = buckets(bounds.consoleAttemptsAtOnceMax, bounds.consoleAttemptMs);
     this.#ofName = buckets(bounds.consoleAttemptsOfNameMax, bounds.consoleAttemptOfNameMs);
+    this.#spare = buckets(bounds.consoleSpareAttemptsMax, bounds.consoleSpareAttemptMs);
   }
 
   /** Counts a call. @throws {ConsoleRefusal} `tooManyAttempts` */
@@ -128,8 +133,12 @@ export class Throttle {
       this.#takeFrom([[this.#ofAddress, `device of ${user}`]]);
       return;
     }
-    const taken: [Buckets, string][] = [[this.#ofAddress, networkOf(address)]];
-    if (user !== null && !isLoopback(address)) taken.push([this.#ofName, user]);
+    const network = networkOf(address);
+    const taken: [Buckets, string][] = [[this.#ofAddress, network]];
+    if (user !== null && !isLoopback(address)) {
+      const isSpare = this.#ofName.waitMs(user) > 0 && this.#spare.waitMs(network) === 0;
+      taken.push(isSpare ? [this.#spare, network] : [this.#ofName, user]);
+    }
     this.#takeFrom(taken);
   }
 

@@ -24,12 +24,21 @@ const columns: Readonly<Record<string, (row: UsageRow) => string | number>> = {
   audio_seconds: ({ audioMs }) => audioMs / 1_000,
 };
 
-/** A spreadsheet reads a text with such a start as a formula, and users choose the names of keys. */
-const FORMULA_START = /^[=+\-@\t\r]/;
+/**
+ * Users choose the names of keys, and a spreadsheet reads a cell with such a start as a formula. Where it separates cells by
+ * another character than a comma, a name has several. NFKC makes ASCII of the wide and small forms.
+ */
+const CELL_START = /(^|[,;|\t\r\n])([\s\p{C}"]*)([^\s\p{C}"])/gu;
+const FORMULA_START = /^[=+\-@]/;
+
+const asText = (name: string): string =>
+  name.replace(CELL_START, (start: string, separator: string, between: string, first: string) =>
+    FORMULA_START.test(first.normalize('NFKC')) ? `${separator}'${between}${first}` : start,
+  );
 
 const cell = (value: string | number): string => {
   if (typeof value === 'number') return String(value);
-  const text = FORMULA_START.test(value) ? `'${value}` : value;
+  const text = asText(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 

@@ -1,4 +1,5 @@
 /** The table of dialects: the listeners of a configuration besides the public port. */
+import type { PlaygroundKey } from '../accounts/administration.js';
 import type { Config } from '../config.js';
 import type { FurtherListener } from '../front/server.js';
 import { elevenLabs } from './elevenlabs/elevenlabs.js';
@@ -6,17 +7,17 @@ import { HttpListener, type DialectParts } from './http-listener.js';
 import { openAi } from './openai/openai.js';
 import { WyomingListener } from './wyoming/wyoming.js';
 
-/** @param wyomingKeyId the key that pays for clients of Wyoming; `null`: Wyoming is off */
+/** @param wyomingPayer the key that pays for clients of Wyoming; `null`: Wyoming is off */
 export const openDialects = (
   config: Pick<Config, 'elevenLabs' | 'openAi' | 'wyoming'>,
   parts: DialectParts,
-  wyomingKeyId: number | null,
+  wyomingPayer: PlaygroundKey | null,
 ): readonly FurtherListener[] => {
   const listeners: FurtherListener[] = [];
   if (config.elevenLabs !== null)
     listeners.push(new HttpListener(parts, elevenLabs(config.elevenLabs, parts)));
   if (config.openAi !== null) listeners.push(new HttpListener(parts, openAi(config.openAi, parts)));
-  if (config.wyoming !== null && wyomingKeyId !== null)
-    listeners.push(new WyomingListener(parts, config.wyoming, wyomingKeyId));
+  if (config.wyoming !== null && wyomingPayer !== null)
+    listeners.push(new WyomingListener(parts, config.wyoming, wyomingPayer));
   return listeners;
 };

@@ -1,10 +1,10 @@
 /**
  * Reads the body of a request within bounds: its size, its time, and the bytes of all bodies that are arriving.
  *
- *   collecting --last piece--> (waits for the turn of its key) --> onBody
+ *   collecting --last piece--> (waits for the turn of its account) --> onBody
  *   discarding (too large) --last piece--> 413
  *
- * While its key is above its part of this thread, the rest of the body is read later.
+ * While its account is above its part of this thread, the rest of the body is read later.
  *
  * A body that is too large is read for a while longer: closing the connection of a client that is still sending destroys
  * the answer before the client reads it.
@@ -14,7 +14,7 @@ import type { Exchange } from './exchange.js';
 import { replyError, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import type { Pulsed } from './services.js';
-import type { Inlet, KeyTurn, Waiting } from './turns.js';
+import type { Inlet, AccountTurn, Waiting } from './turns.js';
 
 const FIRST_CAPACITY_BYTES = 4 * 1024;
 /** A larger body gets a buffer for the longest one, of which only the used pages take memory. */
@@ -33,7 +33,7 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   readonly #exchange: Exchange;
   readonly #onBody: (bytes: Uint8Array) => void;
   readonly #member: Member;
-  readonly #turn: KeyTurn;
+  readonly #turn: AccountTurn;
   /** The start of the body's time. It moves by the time in which the service did not read. */
   #startMs: number;
   /** Doubles as it grows; the budget counts its capacity. */
@@ -107,7 +107,7 @@ class BodyReader implements Pulsed, Inlet, Waiting {
     }
     const refusal = this.#append(new Uint8Array(piece));
     if (refusal !== null) {
-      const reason = refusal === 'pool' ? 'bodyPoolExhausted' : 'bodiesOfKeyExhausted';
+      const reason = refusal === 'pool' ? 'bodyPoolExhausted' : 'bodiesOfAccountExhausted';
       replyUnavailable(this.#exchange, reason, { close: true });
       return;
     }

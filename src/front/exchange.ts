@@ -12,6 +12,7 @@ import { describeFault } from '../fault.js';
 import { forgetLastMatch } from '../last-match.js';
 import type { RefusalReason } from '../metrics.js';
 import { FirstAudio } from '../speech/first-audio.js';
+import type { ActiveKey } from '../store/store.js';
 import type { Header } from './cors.js';
 import type { InFlight, Services } from './services.js';
 import { readTrace, traceFields, traceHeaders, type Trace } from './trace.js';
@@ -47,8 +48,8 @@ export class Exchange implements InFlight {
   readonly #isLast: boolean;
   /** `null` without a valid `traceparent`. */
   readonly trace: Trace | null;
-  /** For the log; set once they are known. */
-  keyId: number | undefined;
+  /** Set once they are known. */
+  key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined;
   characters: number | undefined;
   hasContext = false;
   sender: InFlight['sender'];
@@ -299,7 +300,7 @@ export class Exchange implements InFlight {
       {
         requestId: this.id,
         ...traceFields(this.trace),
-        keyId: this.keyId,
+        keyId: this.key?.keyId,
         route: this.route,
         method: this.method,
         status: this.#status,

@@ -122,6 +122,7 @@ export const wholeResponder = (spoolFolder: string, shape = specificationShape):
     /** Of the file, from its start. */
     const inFile = new FirstAudio(0, 0);
     const result = new WholeResult(exchange.services, {
+      account: exchange.key?.accountId ?? '',
       spoolFolder,
       audioName: shape.audioName,
       timestamps: timestamps ? (timings) => shape.timestamps(timings) : null,

@@ -14,6 +14,7 @@ import { monotonicMs, type Clock } from '../monotonic.js';
 import type { Speech } from '../speech/speech.js';
 import type { Certificate } from './certificate.js';
 import { Cors } from './cors.js';
+import { KeysInUse } from './keys-in-use.js';
 import { Listener, type ConnectionCount } from './listener.js';
 import { replyError } from './reply.js';
 import { addRoutes } from './routes.js';
@@ -175,7 +176,11 @@ export const createServer = (parts: ServerParts): Server => {
   const { admission, bounds, config, log, metrics, readiness, speech } = parts;
   const { clock = monotonicMs, certificate = null } = parts;
   const cors = new Cors(config.corsOrigins);
-  const services = createServices({ log, metrics, clock, bounds, cors, errors: specificationErrors(bounds) });
+  const keys = new KeysInUse({ admission, clock, bounds });
+  const services = createServices({
+    ...{ log, metrics, clock, bounds, cors, keys },
+    errors: specificationErrors(bounds),
+  });
   let isClosed = false;
   const sockets = new Sockets({ services, speech, admission });
   const linger = new Linger(bounds.drainLingerMs, () => sockets.drain());

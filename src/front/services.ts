@@ -1,5 +1,5 @@
 /** What all exchanges of one listener share. */
-import { ByteBudget, KeyedBudget } from '../byte-budget.js';
+import { KeyedBudget } from '../byte-budget.js';
 import type { ErrorShape } from '../api/error-shape.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -7,6 +7,7 @@ import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import { inSlices } from '../slices.js';
 import { createTickActions, type TickActions } from '../tick.js';
+import type { KeysInUse } from './keys-in-use.js';
 import type { OriginPolicy } from './cors.js';
 import { Turns } from './turns.js';
 
@@ -33,18 +34,20 @@ export interface Services {
   readonly registry: Registry<InFlight>;
   readonly pulse: Pulse;
   readonly tick: TickActions;
-  /** What each key may use of this thread. */
+  /** What is open for a key ends with it. */
+  readonly keys: KeysInUse;
+  /** What each account may use of this thread. */
   readonly turns: Turns;
-  /** Bytes of bodies that are arriving, or wait for the turn of their key. */
+  /** Bytes of bodies that are arriving, or wait for the turn of their account. */
   readonly bodyBudget: KeyedBudget;
   /** Code points of the texts of requests in flight. */
   readonly textBudget: KeyedBudget;
   /** Bytes of results in memory. */
-  readonly resultBudget: ByteBudget;
+  readonly resultBudget: KeyedBudget;
   /** Bytes of results in temporary files. */
-  readonly spoolBudget: ByteBudget;
+  readonly spoolBudget: KeyedBudget;
   /** Temporary files. */
-  readonly spoolFileBudget: ByteBudget;
+  readonly spoolFileBudget: KeyedBudget;
 }
 
 /** The pulse beats this often between two re-arms. */
@@ -52,7 +55,7 @@ const BEATS_A_REARM = 4;
 
 /** Further listeners take these with their own errors, and a prefix or a registry. They share the budgets. */
 export const createServices = (
-  parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'cors' | 'errors'>,
+  parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'cors' | 'errors' | 'keys'>,
 ): Services => {
   const { bounds, clock } = parts;
   return {
@@ -71,9 +74,9 @@ export const createServices = (
     }),
     bodyBudget: new KeyedBudget(bounds.bodyBytesInFlightMax, bounds.bodyBytesMax),
     textBudget: new KeyedBudget(bounds.requestCharactersInFlightMax, bounds.bodyBytesMax),
-    resultBudget: new ByteBudget(bounds.resultMemoryInFlightBytesMax),
-    spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
-    spoolFileBudget: new ByteBudget(bounds.resultSpoolFilesMax),
+    resultBudget: new KeyedBudget(bounds.resultMemoryInFlightBytesMax, bounds.resultMemoryBytesMax),
+    spoolBudget: new KeyedBudget(bounds.resultSpoolBytesMax, bounds.resultMemoryBytesMax),
+    spoolFileBudget: new KeyedBudget(bounds.resultSpoolFilesMax, bounds.slotsPerKey),
   };
 };
 

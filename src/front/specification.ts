@@ -56,7 +56,7 @@ export const keyedJson =
       replyError(exchange, caller.code);
       return;
     }
-    exchange.keyId = caller.key.keyId;
+    exchange.key = caller.key;
     reply(exchange, { status: 200, contentType: 'application/json', body: body(caller.key, head) });
   };
 

@@ -82,9 +82,9 @@ const open = (
     { lease, settings, format, framing: responder.framing, timestamps },
     sink,
   );
-  if (context === null) {
+  if (typeof context === 'string') {
     lease.close();
-    replyUnavailable(exchange, 'contextPoolExhausted');
+    replyUnavailable(exchange, context);
     return;
   }
   exchange.hasContext = true;
@@ -97,6 +97,12 @@ const open = (
   });
   for (const piece of request.pieces ?? [{ text }]) context.append(piece.text, piece);
   context.end();
+};
+
+/** The key was revoked, or has expired, or its account is suspended: what it speaks ends. */
+const endRevoked = (exchange: Exchange): void => {
+  if (exchange.hasBegun) exchange.drop('revoked');
+  else replyError(exchange, 'keyUnknown');
 };
 
 /** Answers with the speech that was asked for, or with why not. */
@@ -130,15 +136,19 @@ export const speak = (
     return;
   }
   exchange.characters = codePointCount(request.text);
-  const { textBudget } = exchange.services;
+  const { keys, textBudget } = exchange.services;
   const { characters } = exchange;
-  const refusal = textBudget.take(key.keyId, characters);
+  const refusal = textBudget.take(key.accountId, characters);
   if (refusal !== null) {
-    replyUnavailable(exchange, refusal === 'pool' ? 'textPoolExhausted' : 'textsOfKeyExhausted');
+    replyUnavailable(exchange, refusal === 'pool' ? 'textPoolExhausted' : 'textsOfAccountExhausted');
     return;
   }
+  const use = keys.use(key, (now) => {
+    if (now === null) exchange.guard(() => endRevoked(exchange));
+  });
   exchange.onOver(() => {
-    textBudget.giveBack(key.keyId, characters);
+    textBudget.giveBack(key.accountId, characters);
+    use.end();
   });
   const admit = (): void => {
     const admitted = parts.admission.admit(key, characters, exchange.id);
@@ -168,10 +178,10 @@ export const speechRoute =
       replyError(exchange, caller.code);
       return;
     }
-    exchange.keyId = caller.key.keyId;
+    exchange.key = caller.key;
     // Read now: a drain that begins while the body arrives lets the request go on.
     const isLate = parts.isDraining();
-    readBody(exchange, head, caller.key.keyId, (bytes) =>
+    readBody(exchange, head, caller.key.accountId, (bytes) =>
       speak(
         parts,
         exchange,

@@ -1,18 +1,18 @@
 /**
- * What each key, or other member, may use of the front thread: a rate of frames and of milliseconds for parsing and
- * handling them. Work above it waits for the key's turn, and the key's connections are read later; nothing is refused.
+ * What each account, or other member, may use of the front thread: a rate of frames and of milliseconds for parsing and
+ * handling them. Work above it waits for the account's turn, and its connections are read later; nothing is refused.
  *
  *   free --above its rate, or work waits--> waiting (its connections pause) --turns--> all done, connections read--> free
  *
- * N keys that wait have 1 / (N + 1) of the whole rate each, so one part is left for a newcomer; but a sixteenth at least,
- * so that a crowd of ordinary keys does not wait. They take turns by small pieces, and all of them together give the
+ * N accounts that wait have 1 / (N + 1) of the whole rate each, so one part is left for a newcomer; but a sixteenth at least,
+ * so that a crowd of ordinary accounts does not wait. They take turns by small pieces, and all of them together give the
  * thread back after each slice.
  */
 import type { Member } from '../byte-budget.js';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 
-/** Work that waits for the turn of its key. */
+/** Work that waits for the turn of its account. */
 export interface Waiting {
   /** Size of the first piece. */
   readonly nextBytes: number;
@@ -33,12 +33,12 @@ export interface TurnsParts {
   readonly after: (ms: number, action: () => void) => void;
 }
 
-/** An idle key may use the rate of this time at once. */
+/** An idle account may use the rate of this time at once. */
 const BURST_SECONDS = 0.1;
-/** The time that all turns take of the thread in one slice, and that one key takes in one turn. */
+/** The time that all turns take of the thread in one slice, and that one account takes in one turn. */
 const SLICE_MS = 2;
 const TURN_MS = 0.5;
-/** The rate of a key is at least one in this many parts of the whole, however many keys wait. */
+/** The rate of an account is at least one in this many parts of the whole, however many wait. */
 const PARTS_MOST = 16;
 /**
  * The most that a piece of so many bytes counts: the clock also runs while the system has given the core to another
@@ -48,7 +48,7 @@ const PIECE_MS = 1;
 const BYTE_MS = 0.0002;
 /** Milliseconds until work above its rate is checked again. */
 const RETRY_MS = 5;
-/** Connections of one key that a slice reads again: each may deliver half a MiB. */
+/** Connections of one account that a slice reads again: each may deliver half a MiB. */
 const RESUMED_A_SLICE = 16;
 /** What the system, the library and our copy take to read a frame, and each of its bytes. */
 const FRAME_MS = 0.0005;
@@ -57,10 +57,10 @@ const FORGET_EVERY_MS = 1_000;
 
 export class Turns {
   readonly #parts: TurnsParts;
-  readonly #keys = new Map<Member, KeyTurn>();
-  /** Keys with work that waits or connections that pause, the next one first. */
-  readonly #waiting = new Set<KeyTurn>();
-  /** The integral of the part of one key over time, in milliseconds. */
+  readonly #turns = new Map<Member, AccountTurn>();
+  /** Accounts with work that waits or connections that pause, the next one first. */
+  readonly #waiting = new Set<AccountTurn>();
+  /** The integral of the part of one account over time, in milliseconds. */
   #part = 0;
   #partMs: number;
   #forgotMs: number;
@@ -71,22 +71,22 @@ export class Turns {
     this.#partMs = this.#forgotMs = parts.clock();
   }
 
-  /** Keys that are known now. */
+  /** Accounts that are known now. */
   get size(): number {
-    return this.#keys.size;
+    return this.#turns.size;
   }
 
-  /** The same object while the key is in use. */
-  of(member: Member): KeyTurn {
-    const known = this.#keys.get(member);
+  /** The same object while the account is in use. */
+  of(member: Member): AccountTurn {
+    const known = this.#turns.get(member);
     if (known !== undefined) return known;
     this.#forgetIdle();
-    const turn = new KeyTurn(this, this.#parts);
-    this.#keys.set(member, turn);
+    const turn = new AccountTurn(this, this.#parts);
+    this.#turns.set(member, turn);
     return turn;
   }
 
-  /** How much of the whole rate a key could have had since the beginning, in milliseconds. */
+  /** How much of the whole rate an account could have had since the beginning, in milliseconds. */
   partMs(): number {
     const nowMs = this.#parts.clock();
     this.#part += (nowMs - this.#partMs) / Math.min(PARTS_MOST, Math.max(1, this.#waiting.size) + 1);
@@ -94,16 +94,16 @@ export class Turns {
     return this.#part;
   }
 
-  /** The key has something that waits. Idempotent. */
-  wait(turn: KeyTurn): void {
+  /** The account has something that waits. Idempotent. */
+  wait(turn: AccountTurn): void {
     if (this.#waiting.has(turn)) return;
     this.partMs();
     this.#waiting.add(turn);
     this.#schedule(0);
   }
 
-  /** Nothing of the key waits any more. Idempotent. */
-  leave(turn: KeyTurn): void {
+  /** Nothing of the account waits any more. Idempotent. */
+  leave(turn: AccountTurn): void {
     if (!this.#waiting.has(turn)) return;
     this.partMs();
     this.#waiting.delete(turn);
@@ -129,7 +129,7 @@ export class Turns {
         if (nowMs >= endMs) break;
         if (!turn.takeTurn(Math.min(endMs, nowMs + TURN_MS))) continue;
         progressed = true;
-        // The next slice begins with another key.
+        // The next slice begins with another account.
         if (this.#waiting.delete(turn)) this.#waiting.add(turn);
       }
     }
@@ -138,12 +138,12 @@ export class Turns {
     if (this.#waiting.size > 0) this.#schedule(progressed ? 0 : RETRY_MS);
   }
 
-  /** A key without a connection is full again soon, and nothing is lost with it. */
+  /** An account without a connection is full again soon, and nothing is lost with it. */
   #forgetIdle(): void {
     const nowMs = this.#parts.clock();
     if (nowMs - this.#forgotMs < FORGET_EVERY_MS) return;
     this.#forgotMs = nowMs;
-    for (const [member, turn] of this.#keys) if (turn.isIdle) this.#keys.delete(member);
+    for (const [member, turn] of this.#turns) if (turn.isIdle) this.#turns.delete(member);
   }
 }
 
@@ -153,7 +153,7 @@ class Rate {
   readonly #most: number;
   #left: number;
 
-  /** @param perSecond of all keys together */
+  /** @param perSecond of all accounts together */
   constructor(perSecond: number) {
     this.#perMs = perSecond / 1_000;
     this.#left = this.#most = (perSecond * BURST_SECONDS) / 2;
@@ -180,8 +180,8 @@ class Rate {
   }
 }
 
-/** One key's turns. */
-export class KeyTurn {
+/** One account's turns. */
+export class AccountTurn {
   readonly #turns: Turns;
   readonly #clock: Clock;
   readonly #time: Rate;
@@ -201,7 +201,7 @@ export class KeyTurn {
     this.#refilledMs = turns.partMs();
   }
 
-  /** New work may be done at once: none waits, and the key is within its rate. */
+  /** New work may be done at once: none waits, and the account is within its rate. */
   get isFree(): boolean {
     return this.#work.size === 0 && !this.#isOwing();
   }
@@ -218,7 +218,7 @@ export class KeyTurn {
     return this.#time.isFull && this.#frames.isFull;
   }
 
-  /** Does work of the key now, and counts its time and one frame. @param bytes of its input */
+  /** Does work of the account now, and counts its time and one frame. @param bytes of its input */
   run(bytes: number, work: () => void): void {
     const startMs = this.#clock();
     try {
@@ -235,7 +235,7 @@ export class KeyTurn {
     this.#frames.use(1);
   }
 
-  /** The work waits for the key's turns. Idempotent. */
+  /** The work waits for the account's turns. Idempotent. */
   wait(work: Waiting): void {
     this.#work.add(work);
     this.#turns.wait(this);
@@ -247,7 +247,7 @@ export class KeyTurn {
     this.#settle();
   }
 
-  /** A connection of the key is being read. Its owner calls `close`. */
+  /** A connection of the account is being read. Its owner calls `close`. */
   open(inlet: Inlet): void {
     this.#reading.add(inlet);
   }
@@ -271,7 +271,7 @@ export class KeyTurn {
     for (const inlet of [...this.#reading]) this.pause(inlet);
   }
 
-  /** Works until the moment comes or the key is above its rate. @returns whether it did anything */
+  /** Works until the moment comes or the account is above its rate. @returns whether it did anything */
   takeTurn(untilMs: number): boolean {
     let hasWorked = false;
     while (this.#work.size > 0 && !this.#isOwing() && this.#clock() < untilMs) {
@@ -286,7 +286,7 @@ export class KeyTurn {
     return hasWorked;
   }
 
-  /** Reads a few paused connections again, if no work waits and the key is within its rate. */
+  /** Reads a few paused connections again, if no work waits and the account is within its rate. */
   readOn(): void {
     if (!this.isFree) return;
     let resumed = 0;

@@ -6,12 +6,15 @@
 import { randomUUID } from 'node:crypto';
 import { open, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Member, PartOfAccount } from '../byte-budget.js';
 import type { WordTimings } from '../threads/messages.js';
 import { unitBytes } from '../worst-case.js';
 import { piecesSource, type LengthSource } from './response-sender.js';
 import type { Services } from './services.js';
 
 export interface WholeResultOptions {
+  /** Whose part of the budgets it takes. */
+  readonly account: Member;
   /** The folder for the file: on a disk, because the file saves memory. */
   readonly spoolFolder: string;
   /** Makes the members with the times, after the audio; `null`: there are none. */
@@ -100,7 +103,10 @@ class ResultSpool {
 }
 
 export class WholeResult {
-  readonly #services: Services;
+  readonly #resultBytesMax: number;
+  readonly #memory: PartOfAccount;
+  readonly #spoolBytes: PartOfAccount;
+  readonly #spoolFile: PartOfAccount;
   readonly #options: WholeResultOptions;
   #pieces: Uint8Array[] = [];
   #memoryBytes = 0;
@@ -117,7 +123,11 @@ export class WholeResult {
   #closed = false;
 
   constructor(services: Services, options: WholeResultOptions) {
-    this.#services = services;
+    const { account } = options;
+    this.#resultBytesMax = services.bounds.resultMemoryBytesMax;
+    this.#memory = services.resultBudget.of(account);
+    this.#spoolBytes = services.spoolBudget.of(account);
+    this.#spoolFile = services.spoolFileBudget.of(account);
     this.#options = options;
   }
 
@@ -142,10 +152,9 @@ export class WholeResult {
   }
 
   #keepInMemory(bytes: Uint8Array): boolean {
-    const { bounds, resultBudget } = this.#services;
     if (this.#spool !== null || this.#spooling) return false;
-    if (this.#memoryBytes + bytes.length > bounds.resultMemoryBytesMax) return false;
-    if (!resultBudget.take(bytes.length)) return false;
+    if (this.#memoryBytes + bytes.length > this.#resultBytesMax) return false;
+    if (!this.#memory.take(bytes.length)) return false;
     this.#pieces.push(bytes);
     this.#memoryBytes += bytes.length;
     return true;
@@ -153,7 +162,7 @@ export class WholeResult {
 
   #forgetPieces(): void {
     this.#pieces = [];
-    this.#services.resultBudget.giveBack(this.#memoryBytes);
+    this.#memory.giveBack(this.#memoryBytes);
     this.#memoryBytes = 0;
   }
 
@@ -177,16 +186,16 @@ export class WholeResult {
     this.#forgetPieces();
     this.#waiting = [];
     this.#spool?.close();
-    this.#services.spoolBudget.giveBack(this.#reservedBytes);
+    this.#spoolBytes.giveBack(this.#reservedBytes);
     this.#reservedBytes = 0;
-    this.#services.spoolFileBudget.giveBack(this.#spoolFiles);
+    this.#spoolFile.giveBack(this.#spoolFiles);
     this.#spoolFiles = 0;
   }
 
   /** Writes until no piece waits. One call runs at a time. */
   async #writeAll(): Promise<void> {
     if (this.#spool === null) {
-      if (!this.#services.spoolFileBudget.take(1)) throw new Error('too many spooled results');
+      if (!this.#spoolFile.take(1)) throw new Error('too many spooled results');
       this.#spoolFiles = 1;
       const spool = await ResultSpool.create(this.#options.spoolFolder);
       if (this.#closed) {
@@ -218,7 +227,7 @@ export class WholeResult {
   async #write(spool: ResultSpool, pieces: readonly Uint8Array[]): Promise<void> {
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     if (this.#closed) return;
-    if (!this.#services.spoolBudget.take(bytes)) throw new Error('no room for spooled results');
+    if (!this.#spoolBytes.take(bytes)) throw new Error('no room for spooled results');
     this.#reservedBytes += bytes;
     await spool.append(pieces);
   }

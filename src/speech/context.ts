@@ -59,6 +59,8 @@ export interface ContextParts {
   readonly later: OneByOne;
   /** The context takes no more frames: called once. */
   readonly onOver: (context: Context) => void;
+  /** Its transport has everything: called once. */
+  readonly onReleased: () => void;
 }
 
 export class Context implements SpeechContext {
@@ -202,6 +204,7 @@ export class Context implements SpeechContext {
     this.#abandon();
     this.#parts.scheduler.close(this.schedule);
     this.#parts.clocks.give(this.#clock);
+    this.#parts.onReleased();
     this.#parts.options.lease.close();
   }
 

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { KeyedBudget } from '../byte-budget.js';
 import type { Config } from '../config.js';
 import { idleCpuMs } from '../process.js';
 import { describeFault, faultPlace } from '../fault.js';
@@ -22,7 +23,7 @@ import { Capacity, Cores, type Demand } from './capacity.js';
 import { COMING_MS_MIN, Context } from './context.js';
 import { Costs } from './costs.js';
 import { estimateSpeechMs, Scheduler } from './scheduler.js';
-import type { ContextOptions, FrameSink, Speech, SpeechContext, Utterance } from './speech.js';
+import type { ContextOptions, FrameSink, OpenRefusal, Speech, SpeechContext, Utterance } from './speech.js';
 
 export interface DispatcherOptions extends ThreadsOptions {
   readonly config: ThreadsOptions['config'] & Pick<Config, 'overload'>;
@@ -64,6 +65,8 @@ export class Dispatcher implements Speech {
   readonly #lexicons: Lexicons['of'];
   readonly #scheduler: Scheduler;
   readonly #contexts = new Map<number, Context>();
+  /** Contexts of each account that are not released: until then each has a clock. */
+  readonly #contextBudget: KeyedBudget;
   readonly #capacity: Capacity;
   readonly #costs: Costs;
   readonly #cores: Cores;
@@ -81,6 +84,7 @@ export class Dispatcher implements Speech {
   constructor(options: DispatcherOptions) {
     const { config, bounds, log } = options;
     this.#bounds = bounds;
+    this.#contextBudget = new KeyedBudget(bounds.contextsMax, bounds.slotsPerKey);
     this.#log = log;
     this.#metrics = options.metrics;
     this.#lexicons = (account, settings) => options.lexicons?.of(account, settings) ?? [];
@@ -194,14 +198,17 @@ export class Dispatcher implements Speech {
     return false;
   }
 
-  open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
-    // A context that is over keeps its clock until its socket has taken everything. Its group may need one, too.
-    if (this.#contexts.size >= this.#bounds.contextsMax || this.threads.clocks.free < 2) return null;
+  open(options: ContextOptions, sink: FrameSink): SpeechContext | OpenRefusal {
+    const { account } = options.lease;
+    const refusal = this.#contextBudget.refusal(account, 1);
+    if (refusal === 'account') return 'contextsOfAccountExhausted';
+    // Its group may need a clock, too.
+    if (refusal === 'pool' || this.threads.clocks.free < 2) return 'contextPoolExhausted';
     const { generations, actors } = this.threads;
     // Throws for an unknown voice: before anything is taken.
     generations.current.voices.sampleRateHz(options.settings.voiceId);
     const id = actors.assign();
-    if (id === undefined) return null;
+    if (id === undefined) return 'contextPoolExhausted';
     const context = new Context({
       id,
       options,
@@ -221,7 +228,9 @@ export class Dispatcher implements Speech {
         this.#contexts.delete(over.id);
         actors.unassign(over.id);
       },
+      onReleased: () => this.#contextBudget.giveBack(account, 1),
     });
+    this.#contextBudget.take(account, 1);
     this.#contexts.set(context.id, context);
     return context;
   }

@@ -86,6 +86,9 @@ export interface Utterance extends Pick<ContextOptions, 'group' | 'settings' | '
   readonly textUnits: number;
 }
 
+/** Why no context opens: there are too many, or no thread is alive; or its account has its part of them. */
+export type OpenRefusal = 'contextPoolExhausted' | 'contextsOfAccountExhausted';
+
 export interface Speech {
   /**
    * Whether the machine can speak the utterance in time, without making others late. Ask once for each, just before it
@@ -94,6 +97,6 @@ export interface Speech {
   admits(utterance: Utterance): boolean;
   /** The current ones: a reload replaces the catalogue. */
   readonly voices: VoiceCatalogue;
-  /** @returns `null` if there are too many contexts, or no thread is alive: the lease stays the caller's */
-  open(options: ContextOptions, sink: FrameSink): SpeechContext | null;
+  /** @returns the context, or why none opens: the lease stays the caller's */
+  open(options: ContextOptions, sink: FrameSink): SpeechContext | OpenRefusal;
 }

@@ -49,7 +49,7 @@ const tables: readonly Table[] = [
     keys: byId,
     columns: [
       ...['id', 'account_id', 'kind', 'hash', 'prefix', 'created_at_ms', 'revoked_at_ms', 'name'],
-      ...['expires_at_ms', 'credit_limit', 'voices', 'normalize_text', 'speed', 'lexicon'],
+      ...['expires_at_ms', 'credit_limit', 'voices', 'normalize_text', 'speed', 'lexicon', 'by_operator'],
     ],
     kept: ['spent'],
   },
@@ -68,7 +68,11 @@ const tables: readonly Table[] = [
   },
   { name: 'sessions', keys: byHash, columns: ['hash', 'user_id', 'created_at_ms', 'seen_at_ms'] },
   { name: 'links', keys: byHash, columns: ['hash', 'kind', 'account_id', 'expires_at_ms'] },
-  { name: 'audit', keys: byId, columns: ['id', 'at_ms', 'actor', 'action', 'subject', 'details'] },
+  {
+    name: 'audit',
+    keys: byId,
+    columns: ['id', 'at_ms', 'actor', 'account_id', 'action', 'subject', 'details'],
+  },
   {
     name: 'usage_hours',
     keys: [

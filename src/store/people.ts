@@ -63,6 +63,11 @@ export interface Act {
   readonly details: string;
 }
 
+export interface NewAct extends Act {
+  /** Of the member who did it; `null` for everybody else. */
+  readonly accountId: number | null;
+}
+
 export interface AuditRow extends Act {
   /** Grows with each row. */
   readonly auditId: number;
@@ -108,9 +113,17 @@ export interface PeopleTransaction extends PeopleView {
       | { readonly kind: LinkKind; readonly accountId?: number | null }
       | { readonly expiredAtMs: number },
   ): Awaitable<void>;
-  record(act: Act): Awaitable<void>;
-  /** Removes the oldest rows of the audit table: those before a time, or beyond a number, of one action or of all. */
+  /** @returns the id of the row */
+  record(act: NewAct): Awaitable<number>;
+  /**
+   * Removes the oldest rows of the audit table: those before a time, or beyond a number of one action, of the members of an
+   * account, or of everybody else (`null`).
+   */
   trimActs(
-    by: { readonly beforeMs: number } | { readonly rowsMax: number; readonly action: string | null },
+    by:
+      | { readonly beforeMs: number }
+      | (({ readonly action: string } | { readonly accountId: number | null }) & {
+          readonly rowsMax: number;
+        }),
   ): Awaitable<void>;
 }

@@ -14,7 +14,7 @@ import type { PeopleTransaction, PeopleView } from './people.js';
 
 export { AdministrationError, StoreError, type Objection, type StoreFault } from './faults.js';
 
-/** What an operator sets for a key, and can change. Of speech, `null` leaves it to the account. */
+/** What is set for a key, and can be changed. Of speech, `null` leaves it to the account. */
 export interface KeyProperties extends SpeakingDefaults {
   /** For lists; empty if it has none. */
   readonly name: string;
@@ -24,6 +24,14 @@ export interface KeyProperties extends SpeakingDefaults {
   readonly creditLimit: number | null;
   /** Ids of the voices that it may use; the service need not have them all. `null`: all voices. */
   readonly voices: readonly string[] | null;
+}
+
+/** The properties that restrict a key. */
+export type Restriction = 'expiresAtMs' | 'creditLimit' | 'voices';
+
+export interface StoredProperties extends KeyProperties {
+  /** The restrictions that an operator set: members cannot change them. */
+  readonly byOperator: readonly Restriction[];
 }
 
 /** A key that exists and is not revoked, of an account that is not suspended. It may have expired. */
@@ -183,7 +191,7 @@ export interface ListedAccount extends Account {
   readonly recentCharacters: number;
 }
 
-export interface StoredKey extends KeyProperties {
+export interface StoredKey extends StoredProperties {
   readonly keyId: number;
   readonly prefix: string;
   readonly createdAtMs: number;
@@ -298,17 +306,17 @@ export interface StoreView extends PeopleView {
 export interface StoreTransaction extends StoreView, PeopleTransaction {
   /** @returns its id */
   addAccount(name: string, metered: boolean, atMs: number): Awaitable<number>;
-  /** @returns its id */
+  /** @returns its id. @throws {AdministrationError} the account or the store has, or gets, too many keys */
   addKey(
     kind: KeyKind,
     accountId: number,
     hash: Uint8Array,
     prefix: string,
-    properties: KeyProperties,
+    properties: StoredProperties,
     atMs: number,
   ): Awaitable<number>;
   /** Replaces all its properties. */
-  setKey(keyId: number, properties: KeyProperties): Awaitable<void>;
+  setKey(keyId: number, properties: StoredProperties): Awaitable<void>;
   setMetered(accountId: number): Awaitable<void>;
   setSpeaking(accountId: number, defaults: SpeakingDefaults): Awaitable<void>;
   /** @param atMs `null` resumes the account */

@@ -38,11 +38,29 @@ t.test('a user is guessed at slowly from everywhere, and can still sign in', (t)
   const { attempt } = start();
   const guess = (i: number) => attempt({ address: `198.51.100.${i}`, name: i % 2 === 0 ? 'ada' : 'ADA' });
   for (let i = 0; i < limits.consoleAttemptsOfNameMax; i++) t.equal(guess(i), 0);
+  for (let i = 0; i < limits.consoleSpareAttemptsMax; i++) t.equal(guess(100), 0);
   t.equal(guess(100), limits.consoleAttemptOfNameMs);
   t.equal(attempt({ address: '203.0.113.9', isKnownDevice: true }), 0, 'in a browser of the user');
   t.equal(attempt({ address: '127.0.0.1' }), 0, 'on the machine itself');
   t.equal(attempt({ address: '0000:0000:0000:0000:0000:0000:0000:0001' }), 0);
   t.equal(attempt({ address: '198.51.100.101', name: 'eve' }), 0, 'another user');
+  t.end();
+});
+
+t.test('guesses from 120 addresses keep no owner out, and stay slow', (t) => {
+  const { attempt, pass } = start();
+  const addresses = Array.from({ length: 120 }, (_, i) => `198.51.100.${i}`);
+  let guesses = 0;
+  for (let second = 0; second < 3_600; second += 10) {
+    for (const address of addresses) while (attempt({ address }) === 0) guesses++;
+    if (second % 300 === 0) t.equal(attempt({ address: `203.0.113.${second / 300}` }), 0, 'the owner');
+    pass(10_000);
+  }
+  const most =
+    limits.consoleAttemptsOfNameMax +
+    3_600_000 / limits.consoleAttemptOfNameMs +
+    addresses.length * (limits.consoleSpareAttemptsMax + 3_600_000 / limits.consoleSpareAttemptMs);
+  t.ok(guesses <= most, `${guesses} guesses in an hour`);
   t.end();
 });
 

@@ -31,11 +31,39 @@ t.test('rows are records of RFC 4180', (t) => {
 });
 
 t.test('a name is never a formula', (t) => {
-  for (const keyName of ['=1+1', '+1', '-1', '@x', '\tx'])
+  const wide = [
+    '\uff1d1+1',
+    '\uff0b1',
+    '\uff0d1',
+    '\uff20x',
+    '\ufe661',
+    '\ufe621',
+    '\ufe631',
+    '\ufe6bx',
+    '\u207c1',
+  ];
+  for (const keyName of ['=1+1', '+1', '-1', '@x', ' =1', '\u00a0=1', '\u200b=1', ...wide])
     t.match(csvRecords([{ ...row, keyName }]), `,'${keyName},`, keyName);
   t.match(
     csvRecords([{ ...row, keyName: '=HYPERLINK("http://x","y")' }]),
     `,"'=HYPERLINK(""http://x"",""y"")",`,
   );
+  t.end();
+});
+
+t.test('nor is a part of a name, where the spreadsheet separates cells by another character', (t) => {
+  const cases = [
+    ['a;=1+1', "a;'=1+1"],
+    ['a; \uff1d1+1;b;-2', "a;' \uff1d1+1;b;'-2"],
+    ['a\t@x', "a\t'@x"],
+    ['a|+1', "a|'+1"],
+    ['a;"=1+1"', `"a;'""=1+1"""`],
+    ['a,=1', `"a,'=1"`],
+    ['a;b', 'a;b'],
+    ['a - b = c', 'a - b = c'],
+    ['x-y@z;w=1', 'x-y@z;w=1'],
+  ] as const;
+  for (const [keyName, shown] of cases)
+    t.ok(csvRecords([{ ...row, keyName }]).includes(`,${shown},wren,`), keyName);
   t.end();
 });

@@ -18,6 +18,7 @@ const bounds = {
 };
 /** For a busy machine. A bound and this are less than the next longer bound. */
 const lateMsMax = 550;
+const payer = { accountId: 7, keyId: 7 };
 
 interface Rig {
   readonly front: Front;
@@ -36,7 +37,11 @@ const start = async (t: Test): Promise<Rig> => {
       further: (shared) => {
         const parts = { shared, speech, admission, bounds, certificate: null };
         return [
-          new WyomingListener({ ...parts, config: { host: '', dataDir: '', corsOrigins: [] } }, config, 7),
+          new WyomingListener(
+            { ...parts, config: { host: '', dataDir: '', corsOrigins: [] } },
+            config,
+            payer,
+          ),
         ];
       },
     },
@@ -162,4 +167,18 @@ t.test('a client that stops reading is closed, and its slot is free', async (t) 
   const next = await open();
   next.send('synthesize', { text: 'Hello.' });
   await next.until('audio-stop');
+});
+
+t.test('a text ends when the account that pays may not speak any more', async (t) => {
+  const { admission, open, speech } = await start(t);
+  speech.script = () => undefined;
+  const client = await open();
+  client.send('synthesize', { text: 'Hello.' });
+  await eventually(() => speech.contexts.length === 1);
+  admission.revoked.add(payer.keyId);
+  const revokedMs = performance.now();
+  t.match((await client.until('error')).at(-1)?.data, { code: 'keyUnknown' });
+  t.ok(performance.now() - revokedMs < 2_000);
+  t.ok(speech.last.released);
+  t.equal(admission.slotsTaken, 0);
 });

@@ -45,8 +45,11 @@ const fillStore = async (dataDir: string): Promise<void> => {
     await transaction.setSuspended(2, 6_000);
     const speaking = { normalizeText: false, speed: 1.1, lexiconId: 'trains' };
     await transaction.setSpeaking(1, speaking);
-    const plain = { name: 'till', expiresAtMs: null, creditLimit: null, voices: null };
-    await transaction.setKey(1, { ...plain, ...speaking, normalizeText: true });
+    const plain = { name: 'till', expiresAtMs: null, creditLimit: 5, voices: null };
+    await transaction.setKey(1, {
+      ...{ ...plain, ...speaking, normalizeText: true },
+      byOperator: ['creditLimit'],
+    });
   });
   await store.close();
 };

@@ -13,7 +13,7 @@ import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import { monotonicMs } from '../../src/monotonic.js';
 import { FakeSpeech } from '../support/fake-speech.js';
-import { FakeAdmission, recordingLog, type LogLine } from '../support/front-server.js';
+import { FakeAdmission, keysInUse, recordingLog, type LogLine } from '../support/front-server.js';
 
 const word = (status: number, message: string) => ({
   status,
@@ -30,6 +30,7 @@ const otherErrors: ErrorShape = {
 t.test('a listener words every error in its own shape', async (t) => {
   const lines: LogLine[] = [];
   const services = createServices({
+    keys: keysInUse(),
     log: recordingLog(lines),
     metrics: new Metrics(),
     clock: monotonicMs,
@@ -88,7 +89,7 @@ t.test('a listener words every error in its own shape', async (t) => {
   t.same(await speak('svc_sk_broke', 'ada'), answer(word(402, 'creditExhausted')));
   t.same(await ask('/other/speak', 'svc_sk_good', { method: 'POST', body: '{}' }), answer(word(400, 'body')));
   t.same(await speak('svc_sk_good', 'nobody'), answer(word(404, 'no voice nobody')));
-  speech.refuse = () => null;
+  speech.refuse = () => 'contextPoolExhausted';
   t.same(await speak('svc_sk_good', 'ada'), answer(word(503, 'unavailable')));
   t.equal(services.registry.size, 0);
 });

@@ -13,6 +13,7 @@ import { header, RawClient } from '../support/raw-client.js';
 import {
   eventually,
   GOOD_KEY,
+  keysInUse,
   recordingLog,
   speak,
   startFront,
@@ -28,6 +29,7 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
   const lines: LogLine[] = [];
   const bounds = { ...limits, stallRearmMs: 40 };
   const services = createServices({
+    keys: keysInUse(),
     log: recordingLog(lines),
     metrics: new Metrics(),
     clock: monotonicMs,

@@ -1,7 +1,15 @@
-/** One key at its bounds over real connections: another key does not notice, and nothing of the first is lost. */
+/** One account at its bounds over real connections: another account does not notice, and nothing of the first is lost. */
 import t from 'tap';
 import { WebSocket } from 'ws';
-import { GOOD_KEY, OTHER_KEY, eventually, requestLines, speak, startFront } from '../support/front-server.js';
+import {
+  GOOD_KEY,
+  OTHER_KEY,
+  SECOND_KEY,
+  eventually,
+  requestLines,
+  speak,
+  startFront,
+} from '../support/front-server.js';
 import { makeCertificate } from '../support/certificates.js';
 import { missingTool } from '../support/tools.js';
 import { type RawClient, requestBytes } from '../support/raw-client.js';
@@ -31,31 +39,43 @@ const metric = async (front: Awaited<ReturnType<typeof startFront>>, series: str
   return Number(line?.split(' ').at(-1) ?? 0);
 };
 
-t.test('a key has so many WebSockets; the next is 503, and another key still gets its own', async (t) => {
-  const front = await startFront(t, { bounds: { socketsPerKeyMax: 2 } });
-  const mine = [await dial(front.port, GOOD_KEY), await dial(front.port, GOOD_KEY)];
-  t.strictSame(
-    mine.map(({ status }) => status),
-    [101, 101],
-  );
+t.test(
+  'an account has so many WebSockets over all its keys; another account still gets its own',
+  async (t) => {
+    const front = await startFront(t, { bounds: { socketsMax: 5, slotsPerKey: 1 } });
+    const mine = [await dial(front.port, GOOD_KEY), await dial(front.port, SECOND_KEY)];
+    t.strictSame(
+      mine.map(({ status }) => status),
+      [101, 101],
+    );
+    for (const key of [GOOD_KEY, SECOND_KEY]) t.equal((await dial(front.port, key)).status, 503);
+    t.equal(await metric(front, 'syrinx_refusals_total{reason="socketsOfAccountExhausted"}'), 2);
+    const other = await dial(front.port, OTHER_KEY);
+    t.equal(other.status, 101);
+    t.equal((await dial(front.port, 'svc_sk_unknown')).status, 101, 'an unknown key is told so in a frame');
+    mine[0]!.socket.terminate();
+    await eventually(() => front.server.figures.sockets === 2);
+    t.equal((await dial(front.port, SECOND_KEY)).status, 101, 'one is free again');
+  },
+);
+
+t.test('an operator may give each key a bound of WebSockets', async (t) => {
+  const front = await startFront(t, { bounds: { socketsPerKeyMax: 1 } });
+  t.equal((await dial(front.port, GOOD_KEY)).status, 101);
   t.equal((await dial(front.port, GOOD_KEY)).status, 503);
   t.equal(await metric(front, 'syrinx_refusals_total{reason="socketsOfKeyExhausted"}'), 1);
-  const other = await dial(front.port, OTHER_KEY);
-  t.equal(other.status, 101);
-  t.equal((await dial(front.port, 'svc_sk_unknown')).status, 101, 'an unknown key is told so in a frame');
-  mine[0]!.socket.terminate();
-  await eventually(() => front.server.figures.sockets === 2);
-  t.equal((await dial(front.port, GOOD_KEY)).status, 101, 'one is free again');
+  t.equal((await dial(front.port, SECOND_KEY)).status, 101, 'another key of the account has its own');
 });
 
-t.test('a key has a part of the bytes of arriving bodies', async (t) => {
+t.test('an account has a part of the bytes of arriving bodies, over all its keys', async (t) => {
   const front = await startFront(t, { bounds: { bodyBytesInFlightMax: 64 * 1024, bodyBytesMax: 16 * 1024 } });
   const body = speak('/v1/tts/stream', { text: 'a'.repeat(15_000) });
   const request = requestBytes(body);
+  const second = requestBytes({ ...body, key: SECOND_KEY });
   const slow: RawClient[] = [];
   const refused: RawClient[] = [];
   for (let i = 0; i < 4; i++) {
-    const client = await front.sent(request.subarray(0, -10));
+    const client = await front.sent((i % 2 === 0 ? request : second).subarray(0, -10));
     await eventually(
       () => front.server.inFlight === slow.length + 1 || requestLines(front).length > refused.length,
     );
@@ -64,7 +84,7 @@ t.test('a key has a part of the bytes of arriving bodies', async (t) => {
   }
   t.equal(slow.length, 2, 'half of the budget');
   t.equal((await refused[0]!.response()).status, 503);
-  t.match(requestLines(front)[0]?.fields, { refusal: 'bodiesOfKeyExhausted' });
+  t.match(requestLines(front)[0]?.fields, { refusal: 'bodiesOfAccountExhausted' });
   front.speech.script = (context) => context.close();
   const other = await front.sent({ ...body, key: OTHER_KEY });
   t.equal((await other.response()).status, 200);
@@ -74,16 +94,16 @@ t.test('a key has a part of the bytes of arriving bodies', async (t) => {
   }
 });
 
-t.test('a key has a part of the texts in progress', async (t) => {
+t.test('an account has a part of the texts in progress, over all its keys', async (t) => {
   const front = await startFront(t, { bounds: { requestCharactersInFlightMax: 1_000, bodyBytesMax: 400 } });
   front.speech.script = () => undefined;
   const open = await Promise.all(
     Array.from({ length: 5 }, () => front.sent(speak('/v1/tts', { text: 'a'.repeat(100) }))),
   );
   await eventually(() => front.speech.contexts.length === 5);
-  const sixth = await front.sent(speak('/v1/tts', { text: 'a'.repeat(100) }));
+  const sixth = await front.sent({ ...speak('/v1/tts', { text: 'a'.repeat(100) }), key: SECOND_KEY });
   t.equal((await sixth.response()).status, 503);
-  t.match(requestLines(front)[0]?.fields, { refusal: 'textsOfKeyExhausted' });
+  t.match(requestLines(front)[0]?.fields, { refusal: 'textsOfAccountExhausted' });
   await front.sent({ ...speak('/v1/tts', { text: 'a'.repeat(250) }), key: OTHER_KEY });
   await eventually(() => front.speech.contexts.length === 6);
   t.equal(open.length, 5);
@@ -92,7 +112,7 @@ t.test('a key has a part of the texts in progress', async (t) => {
 const folder = t.testdir({});
 for (const isTls of missingTool('openssl') === false ? [false, true] : [false])
   t.test(
-    `frames above the part of a key are answered later, all and in order${isTls ? ', with TLS' : ''}`,
+    `frames above the part of an account are answered later, all and in order${isTls ? ', with TLS' : ''}`,
     async (t) => {
       const certificate = isTls ? makeCertificate(folder, 'keys') : undefined;
       const front = await startFront(t, {
@@ -130,7 +150,7 @@ for (const isTls of missingTool('openssl') === false ? [false, true] : [false])
     },
   );
 
-t.test('requests above the part of a key are answered later, and none is refused', async (t) => {
+t.test('requests above the part of an account are answered later, and none is refused', async (t) => {
   const front = await startFront(t, { bounds: { framesPerSecond: 400 } });
   front.speech.script = (context) => context.close();
   const startMs = performance.now();
@@ -198,3 +218,27 @@ t.test('a request that is aborted while it waits leaves nothing', async (t) => {
   await eventually(() => front.server.inFlight === 0);
   t.pass('all are over');
 });
+
+for (const path of ['/v1/tts', '/v1/tts/stream'] as const)
+  t.test(`${path}: a text whose key ends is ended within two seconds, and gives its slot back`, async (t) => {
+    const front = await startFront(t);
+    front.speech.script = (context) => {
+      if (path !== '/v1/tts') context.audio(3_000);
+    };
+    const client = await front.sent({ ...speak(path), key: GOOD_KEY });
+    await eventually(() => front.speech.contexts.length === 1);
+    front.admission.revoked.add(7);
+    const endedMs = performance.now();
+    if (path === '/v1/tts') {
+      const answer = await client.response();
+      t.equal(answer.status, 401);
+      t.match(answer.body.toString(), 'INVALID_API_KEY');
+    } else await client.closed();
+    t.ok(performance.now() - endedMs < 2_000, 'a poll finds it');
+    t.ok(front.speech.last.released);
+    await eventually(() => requestLines(front).length === 1);
+    t.equal(front.admission.slotsTaken, 0);
+    const known = await front.sent({ ...speak(path), key: OTHER_KEY });
+    await eventually(() => front.speech.contexts.length === 2);
+    known.destroy();
+  });

@@ -334,7 +334,7 @@ t.test('500 and 503 match the OpenAPI description', async (t) => {
       t.equal(response.status, status);
       t.equal(description.responseFault('POST', request.path, response), null, `${request.path} ${status}`);
     }
-    front.speech.refuse = () => null;
+    front.speech.refuse = () => 'contextPoolExhausted';
   }
   front.reasons.push('voices are loading');
   const ready = await RawClient.ask(front.port, { path: '/readyz' });

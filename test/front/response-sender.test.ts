@@ -9,7 +9,7 @@ import type { HttpResponse } from '../../src/front/uws.js';
 import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import { patterned } from '../support/fake-speech.js';
-import { recordingLog, type LogLine } from '../support/front-server.js';
+import { keysInUse, recordingLog, type LogLine } from '../support/front-server.js';
 
 /** Behaves as the library does: a chunked write is always accepted, `tryEnd` in part. */
 class FakeResponse {
@@ -103,6 +103,7 @@ const open = (t: Test, source: LengthSource | null = null, unitBytes = 1) => {
   const res = new FakeResponse();
   let nowMs = 1_000;
   const services = createServices({
+    keys: keysInUse(),
     log: recordingLog(lines),
     metrics: new Metrics(),
     clock: () => nowMs,

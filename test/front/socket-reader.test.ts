@@ -226,23 +226,23 @@ t.test('a closed socket gives everything back', (t) => {
   t.end();
 });
 
-t.test('of N greedy keys each has 1 / (N + 1) of a budget; a key gives back only its own', (t) => {
+t.test('of N greedy accounts each has 1 / (N + 1) of a budget; an account gives back only its own', (t) => {
   const budget = new KeyedBudget(1_200, 10);
-  const fill = (keyId: number): void => {
-    while (budget.take(keyId, 1) === null);
+  const fill = (account: number): void => {
+    while (budget.take(account, 1) === null);
   };
   fill(1);
   t.equal(budget.takenBy(1), 600);
-  t.equal(budget.take(1, 1), 'key');
+  t.equal(budget.take(1, 1), 'account');
   t.equal(budget.take(2, 601), 'pool');
   fill(2);
   t.equal(budget.takenBy(2), 300, 'half of what the first leaves');
   budget.giveBack(1, 600);
   // They go down and up, as requests do.
   for (let round = 0; round < 40; round++)
-    for (const keyId of [1, 2]) {
-      budget.giveBack(keyId, budget.takenBy(keyId));
-      fill(keyId);
+    for (const account of [1, 2]) {
+      budget.giveBack(account, budget.takenBy(account));
+      fill(account);
     }
   t.ok(Math.abs(budget.takenBy(1) - 400) <= 2 && Math.abs(budget.takenBy(2) - 400) <= 2);
   t.throws(() => budget.giveBack(3, 1), /holds 0/);
@@ -255,7 +255,7 @@ t.test('of N greedy keys each has 1 / (N + 1) of a budget; a key gives back only
   t.equal(budget.taken, 0);
   const small = new KeyedBudget(12, 10);
   t.equal(small.take(1, 10), null, 'the least is more than half');
-  t.equal(small.take(1, 1), 'key');
+  t.equal(small.take(1, 1), 'account');
   t.equal(small.take(2, 3), 'pool');
   t.end();
 });

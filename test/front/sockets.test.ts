@@ -243,26 +243,21 @@ t.test(
   },
 );
 
-t.test('the contexts of all sockets of a key have a bound', async (t) => {
-  const front = await startFront(t, { bounds: { contextsPerKeyMax: 3 } });
-  const [one, two] = [await openWs(front.port, GOOD_KEY), await openNative(front.port, GOOD_KEY)];
-  const other = await openWs(front.port, 'svc_sk_broke');
-  for (const id of ['a', 'b']) one.start(id);
-  await one.until(() => one.frames.length === 2);
-  for (const id of ['c', 'd']) two.start(id);
-  await two.until(() => two.frames.length === 2);
-  t.match(two.frames[1], { error: 'Too many contexts are open', context_id: 'd' });
-  other.start('x');
-  t.match(await other.frame(() => true), { context_id: 'x', error: undefined });
-  one.close();
-  two.cancel('c');
-  await eventually(() => front.server.inFlight === 2);
-  for (const id of ['e', 'f', 'g']) two.start(id);
-  await two.until(() => two.frames.length === 6);
-  t.strictSame(two.frames.slice(3).map(kindOf), ['context_started', 'context_started', 'context_started']);
-  two.close();
-  other.close();
-});
+t.test(
+  'a context beyond the part of its account is refused with a word of its own; the socket stays',
+  async (t) => {
+    const front = await startFront(t);
+    const socket = await openWs(front.port, GOOD_KEY);
+    front.speech.refuse = () => 'contextsOfAccountExhausted';
+    socket.start('a');
+    t.match(await socket.frame(() => true), { error: 'Too many contexts are open', context_id: 'a' });
+    front.speech.refuse = null;
+    socket.start('a');
+    await socket.frame(({ context_started }) => context_started !== undefined);
+    t.match(await front.metrics.text(), 'syrinx_refusals_total{reason="contextsOfAccountExhausted"} 1');
+    socket.close();
+  },
+);
 
 t.test('a client that floods and never reads is dropped', async (t) => {
   const front = await startFront(t, { bounds: { socketAnswerBytesMax: 65_536 } });

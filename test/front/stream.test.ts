@@ -107,7 +107,7 @@ t.test('a context that closes without audio is an empty 200', async (t) => {
 
 t.test('a service that takes no more contexts answers 503 and closes the lease', async (t) => {
   const front = await startFront(t);
-  front.speech.refuse = () => null;
+  front.speech.refuse = () => 'contextPoolExhausted';
   for (const path of ['/v1/tts', '/v1/tts/stream'] as const) {
     const client = await front.sent(speak(path));
     const response = await client.response();

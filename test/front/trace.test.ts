@@ -38,7 +38,7 @@ const upgrade = (key: string): RequestOptions => ({
 
 t.test('every answer to a traced request names the trace, and so does its log line', async (t) => {
   const front = await startFront(t);
-  const [none, unavailable] = [front.speech.refuse, () => null];
+  const [none, unavailable] = [front.speech.refuse, () => 'contextPoolExhausted' as const];
   const requests: readonly (readonly [number, RequestOptions])[] = [
     [200, speak('/v1/tts')],
     [200, speak('/v1/tts/stream')],

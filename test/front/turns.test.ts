@@ -1,6 +1,6 @@
 /** The turns of keys, on a clock that the test advances; work costs what the test says. */
 import t from 'tap';
-import { Turns, type Inlet, type KeyTurn, type Waiting } from '../../src/front/turns.js';
+import { Turns, type Inlet, type AccountTurn, type Waiting } from '../../src/front/turns.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const bounds = { parseMsPerSecond: 300, framesPerSecond: 20_000 };
@@ -65,7 +65,7 @@ class Worker implements Waiting, Inlet {
   }
 }
 
-const exhaust = (world: World, turn: KeyTurn): void => {
+const exhaust = (world: World, turn: AccountTurn): void => {
   while (turn.isFree) turn.run(100, () => world.spend(1));
 };
 

@@ -119,7 +119,7 @@ t.test(
 
 t.test('a file that cannot be created or has no room causes a 500 and frees everything', async (t) => {
   const full = await startFront(t, {
-    bounds: { resultMemoryBytesMax: 10_000, resultSpoolBytesMax: 100_000 },
+    bounds: { resultMemoryBytesMax: 10_000, resultSpoolBytesMax: 200_000 },
   });
   full.speech.script = (context) => context.stream(50, 9_000);
   t.equal((await RawClient.ask(full.port, speak('/v1/tts'))).status, 500);

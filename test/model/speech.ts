@@ -1,5 +1,12 @@
 /** Contexts that work when the schedule says so. They keep the contract of `Speech`. */
-import type { Activity, ContextOptions, FrameSink, Speech, SpeechContext } from '../../src/speech/speech.js';
+import type {
+  Activity,
+  ContextOptions,
+  FrameSink,
+  OpenRefusal,
+  Speech,
+  SpeechContext,
+} from '../../src/speech/speech.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import { isBlank } from '../../src/text/words.js';
@@ -8,6 +15,8 @@ import { isBlank } from '../../src/text/words.js';
 export const UNHANDED_MAX = 4;
 export const FRAMES_A_SEGMENT_MAX = 3;
 export const AUDIO_FRAME_MS = 40;
+/** Contexts of the account, over all its sockets. */
+export const CONTEXTS_MAX = 6;
 
 interface Segment {
   readonly characters: number;
@@ -225,11 +234,16 @@ export class SteppedSpeech implements Speech {
     return true;
   }
 
-  open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
+  get openContexts(): number {
+    return this.contexts.filter(({ released }) => !released).length;
+  }
+
+  open(options: ContextOptions, sink: FrameSink): SpeechContext | OpenRefusal {
     const { fault } = this;
     this.fault = 'none';
     if (fault === 'throws') throw new Error('scheduled fault');
-    if (fault === 'full') return null;
+    if (fault === 'full') return 'contextPoolExhausted';
+    if (this.openContexts >= CONTEXTS_MAX) return 'contextsOfAccountExhausted';
     const context = new SteppedContext(this.contexts.length, options, sink, this.#emission);
     this.contexts.push(context);
     return context;

@@ -279,6 +279,7 @@ export class Stage {
       admits: () => true,
       lexicons: () => [],
       onOver: () => undefined,
+      onReleased: () => undefined,
     });
     this.#contexts.push(context);
   }

@@ -11,7 +11,7 @@ import { activeKey, recordingLog, type LogLine } from '../support/front-server.j
 import { Books, type FakeSocket } from '../support/socket-session.js';
 import { Peer, type Surroundings } from './peer.js';
 import type { Step } from './schedules.js';
-import { SteppedSpeech } from './speech.js';
+import { CONTEXTS_MAX, SteppedSpeech } from './speech.js';
 
 /** The test does not read them. */
 const metrics = new Metrics();
@@ -24,7 +24,6 @@ const MESSAGE_BYTES_MAX = 400;
 const bounds = {
   ...limits,
   contextsPerSocketMax: 3,
-  contextsPerKeyMax: 6,
   socketCharactersMax: 60,
   socketCharactersInFlightMax: 100,
   socketBufferedBytesMax: 300,
@@ -48,7 +47,6 @@ export class World {
     answers: new ByteBudget(64_000),
   };
   readonly #flushIdBudget = new ByteBudget(bounds.flushIdUnitsInFlightMax);
-  readonly #contextBudget = new ByteBudget(bounds.contextsPerKeyMax);
   readonly #queued = { bytes: 0 };
   /** Leases that sockets hold. */
   #held = 0;
@@ -113,7 +111,7 @@ export class World {
     if (this.#budgets.buffered.taken !== 0) throw new Error('bytes of buffers are still counted');
     if (this.#queued.bytes !== 0) throw new Error('bytes of queues are still counted');
     if (this.#budgets.answers.taken !== 0) throw new Error('answers are still counted');
-    if (!this.#contextBudget.take(bounds.contextsPerKeyMax)) throw new Error('contexts are still counted');
+    if (this.#speech.openContexts > 0) throw new Error('contexts are still open');
   }
 
   #grant(characters: number): void {
@@ -128,7 +126,7 @@ export class World {
       nowMs: () => this.#nowMs,
       contextsPerSocketMax: bounds.contextsPerSocketMax,
       charactersMax: bounds.socketCharactersMax,
-      hasContextLeft: () => this.#sum((peer) => peer.contexts.size) < bounds.contextsPerKeyMax,
+      hasContextLeft: () => this.#sum((peer) => peer.contexts.size) < CONTEXTS_MAX,
       hasTextLeft: (characters) =>
         this.#sum((peer) => peer.unspoken) + characters <= bounds.socketCharactersInFlightMax,
       knowsVoice: () => this.#key === KEY,
@@ -174,7 +172,6 @@ export class World {
       bounds,
       budgets: this.#budgets,
       queued: this.#queued,
-      contextBudget: this.#contextBudget,
       flushIdBudget: this.#flushIdBudget,
       onHeld: () => undefined,
       isBehind: () => false,

@@ -60,6 +60,7 @@ const createContext = () => {
     },
     lexicons: () => [],
     onOver: () => undefined,
+    onReleased: () => undefined,
   });
   return { asked, context, time };
 };

@@ -1,5 +1,6 @@
 /** Threads that die in mid-utterance. */
 import t from 'tap';
+import type { SpeechContext } from '../../src/speech/speech.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import {
@@ -13,6 +14,7 @@ import {
   untilWhole,
 } from '../support/dispatch-bench.js';
 import { eventually } from '../support/waiting.js';
+import { opened } from '../support/fake-speech.js';
 
 t.test('a text is spoken letter for letter, charged, and its lease closed once', async (t) => {
   const dispatcher = await start();
@@ -109,13 +111,13 @@ t.test('a job is cancelled between two steps', async (t) => {
   const dispatcher = await start({ threads: 1 });
   const first = Promise.withResolvers<undefined>();
   const { account, granted } = lease();
-  const context = dispatcher.open(optionsOf(granted), () => first.resolve(undefined));
+  const context = opened(dispatcher.open(optionsOf(granted), () => first.resolve(undefined)));
   // Twenty steps of 200 ms.
-  context?.append(`!slow ${'a'.repeat(90)}.`);
-  context?.end();
+  context.append(`!slow ${'a'.repeat(90)}.`);
+  context.end();
   await first.promise;
   const releasedMs = performance.now();
-  context?.release();
+  context.release();
   await untilIdle(dispatcher);
   t.ok(performance.now() - releasedMs < 2_000, 'long before the last step');
   t.equal(dispatcher.runningSegments, 0);
@@ -137,11 +139,11 @@ t.test('a fault on the front thread while a segment starts ends its own context'
       },
     },
   };
-  const context = dispatcher.open(broken, (frame) => frames.push(frame));
-  context?.append(long);
-  context?.end();
+  const context = opened(dispatcher.open(broken, (frame) => frames.push(frame)));
+  context.append(long);
+  context.end();
   t.match(frames, [{ type: 'failed', reason: /TypeError/ }]);
-  context?.release();
+  context.release();
   t.match(await neighbour, { ending: 'closed', letters: long });
   await untilIdle(dispatcher);
   t.equal(dispatcher.runningSegments, 0);
@@ -156,14 +158,16 @@ t.test(
     const { account, granted } = lease();
     let frames = 0;
     const first = Promise.withResolvers<undefined>();
-    const context = dispatcher.open(optionsOf(granted), () => {
-      frames++;
-      first.resolve(undefined);
-    });
-    context?.append(long.repeat(20));
-    context?.end();
+    const context = opened(
+      dispatcher.open(optionsOf(granted), () => {
+        frames++;
+        first.resolve(undefined);
+      }),
+    );
+    context.append(long.repeat(20));
+    context.end();
     await first.promise;
-    context?.release();
+    context.release();
     const seen = frames;
     t.equal(account.closed, 1, 'the slot is free at once');
     t.equal(dispatcher.openContexts, 0);
@@ -174,3 +178,26 @@ t.test(
     t.ok(await dispatcher.close(5_000));
   },
 );
+
+t.test('an account has half of the contexts that the others leave, until its own are released', async (t) => {
+  const dispatcher = await start({ bounds: { contextsMax: 40 } });
+  const openOf = (account: string) =>
+    dispatcher.open(optionsOf({ ...lease().granted, account }), () => undefined);
+  const fill = (account: string): SpeechContext[] => {
+    for (const taken: SpeechContext[] = []; ;) {
+      const context = openOf(account);
+      if (typeof context !== 'string') taken.push(context);
+      else {
+        t.equal(context, 'contextsOfAccountExhausted');
+        return taken;
+      }
+    }
+  };
+  const [greedy, next] = [fill('greedy'), fill('next')];
+  t.strictSame([greedy.length, next.length], [20, 10]);
+  const context = opened(openOf('newcomer'));
+  for (const taken of greedy.splice(0, 10)) taken.release();
+  t.equal(fill('greedy').length, 4, 'half of 29');
+  context.release();
+  t.ok(await dispatcher.close(5_000));
+});

@@ -2,11 +2,11 @@
 import t from 'tap';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
-import type { SpeechContext } from '../../src/speech/speech.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Changes } from '../../scripts/rig/changes.js';
 import { lease, optionsOf, start } from '../support/dispatch-bench.js';
+import { opened } from '../support/fake-speech.js';
 
 const LETTER_SAMPLES = 1_200;
 
@@ -28,21 +28,23 @@ const openContext = (
   };
   const frames: Frame[] = [];
   const changes = new Changes();
-  const context = dispatcher.open(
-    {
-      lease,
-      settings: { voiceId: 'scripted', temperature: 1, normalizeText: false },
-      format: { encoding: 'pcm', sampleRateHz: 24_000 },
-      framing: 'socket',
-      timestamps: false,
-      ...more,
-    },
-    (frame) => {
-      frames.push(frame);
-      if (frame.type === 'audio' && !holds) context.handed(frame);
-      changes.notify();
-    },
-  ) as SpeechContext;
+  const context = opened(
+    dispatcher.open(
+      {
+        lease,
+        settings: { voiceId: 'scripted', temperature: 1, normalizeText: false },
+        format: { encoding: 'pcm', sampleRateHz: 24_000 },
+        framing: 'socket',
+        timestamps: false,
+        ...more,
+      },
+      (frame) => {
+        frames.push(frame);
+        if (frame.type === 'audio' && !holds) context.handed(frame);
+        changes.notify();
+      },
+    ),
+  );
   const until = (condition: () => boolean) => changes.until(condition);
   const flushed = (flushId: string) =>
     until(() => frames.some((frame) => frame.type === 'flushed' && frame.flushId === flushId));
@@ -239,10 +241,12 @@ t.test('a fault that is found after the last frame of a context is logged', asyn
   const frames: Extract<Frame, { type: 'audio' }>[] = [];
   const { granted } = lease();
   const closed = Promise.withResolvers<undefined>();
-  const context = other.open(optionsOf(granted), (frame) => {
-    if (frame.type === 'audio') frames.push(frame);
-    if (frame.type === 'closed') closed.resolve(undefined);
-  })!;
+  const context = opened(
+    other.open(optionsOf(granted), (frame) => {
+      if (frame.type === 'audio') frames.push(frame);
+      if (frame.type === 'closed') closed.resolve(undefined);
+    }),
+  );
   context.append('Hello there.');
   context.end();
   await closed.promise;

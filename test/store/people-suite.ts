@@ -18,6 +18,7 @@ export interface OpenStore {
 }
 
 const plain = {
+  byOperator: [],
   ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null },
   ...noSpeakingDefaults,
 };
@@ -154,10 +155,13 @@ export const peopleSuite = (
     });
   });
 
-  test('the audit table is paged, and bounded by age, by number and by action', async (t) => {
-    const { store } = await open(t);
-    const act = (atMs: number, action = 'key.revoke') => ({
+  test('the audit table is paged, and bounded by age, by action and by account', async (t) => {
+    const { administration, store } = await open(t);
+    await administration.createKey('ada', 5);
+    await store.transact(async (transaction) => transaction.trimActs({ rowsMax: 0, accountId: null }));
+    const act = (atMs: number, action = 'key.revoke', accountId: number | null = null) => ({
       atMs,
+      accountId,
       actor: 'root',
       action,
       subject: 'svc_sk_abc',
@@ -171,7 +175,10 @@ export const peopleSuite = (
       store.read(async (view) => (await view.listActs(null, 100)).map(({ atMs }) => atMs).join());
     await store.read(async (view) => {
       const page = await view.listActs(null, 3);
-      t.match(page, [act(10, 'session.refuse'), act(9), act(8, 'session.refuse')]);
+      t.strictSame(
+        page.map(({ atMs, action }) => `${atMs} ${action}`),
+        ['10 session.refuse', '9 key.revoke', '8 session.refuse'],
+      );
       t.equal(page.length, 3);
       t.match(await view.listActs(page[2]?.auditId ?? 0, 2), [{ atMs: 7 }, { atMs: 6 }]);
     });
@@ -181,8 +188,13 @@ export const peopleSuite = (
       transaction.trimActs({ rowsMax: 2, action: 'session.refuse' }),
     );
     t.equal(await times(), '10,9,8,7,5,3');
-    await store.transact(async (transaction) => transaction.trimActs({ rowsMax: 4, action: null }));
-    t.equal(await times(), '10,9,8,7');
+    await store.transact(async (transaction) => {
+      for (let number = 11; number <= 14; number += 1) await transaction.record(act(number, undefined, 1));
+      await transaction.trimActs({ rowsMax: 2, accountId: 1 });
+    });
+    t.equal(await times(), '14,13,10,9,8,7,5,3', 'acts of a member push out no other acts');
+    await store.transact(async (transaction) => transaction.trimActs({ rowsMax: 4, accountId: null }));
+    t.equal(await times(), '14,13,10,9,8,7');
   });
 
   test('what people do takes effect as a whole or not at all', async (t) => {
@@ -191,7 +203,14 @@ export const peopleSuite = (
       const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
       await transaction.addSession('a', await transaction.addUser(user, 1), 1);
       await transaction.addLink('a', { kind: 'claim', accountId: null, expiresAtMs: 1 });
-      await transaction.record({ atMs: 1, actor: 'r', action: 'a', subject: 's', details: '' });
+      await transaction.record({
+        atMs: 1,
+        actor: 'r',
+        accountId: null,
+        action: 'a',
+        subject: 's',
+        details: '',
+      });
       throw new Error('changed my mind');
     });
     await t.rejects(failing, /changed my mind/);

@@ -303,7 +303,10 @@ t.test('a property that was lost with the end of the log shows at the start', as
       store.transact(async (transaction) => {
         const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
         await transaction.addUser(user, 1);
-        await transaction.record({ atMs: 1, actor: 'r', action: 'console.claim', subject: 'r', details: '' });
+        await transaction.record({
+          ...{ atMs: 1, actor: 'r', accountId: null },
+          ...{ action: 'console.claim', subject: 'r', details: '' },
+        });
       }),
   };
   for (const [what, act] of Object.entries(acts)) {

@@ -45,6 +45,7 @@ const unused = {
 };
 
 const plain = {
+  byOperator: [],
   ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null },
   ...noSpeakingDefaults,
 };
@@ -137,7 +138,7 @@ export const storeSuite = (
     const { administration, readAs, settled, store } = await open(t);
     const reader = await readAs(1);
     const { key } = await administration.createKey('ada', null, { speed: 1.5 });
-    const hidden = await administration.playgroundKey('ada');
+    const { keyId: hidden } = await administration.playgroundKey('ada');
     const found = async (keyId = 1) => {
       await settled();
       return reader.findActiveKey({ keyId })?.speaking;

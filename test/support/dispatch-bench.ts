@@ -11,6 +11,7 @@ import { Metrics } from '../../src/metrics.js';
 import type { Watchdog } from '../../src/threads/watchdog.js';
 import { scriptedVoices } from './scripted-voices.js';
 import { eventually } from './waiting.js';
+import { opened } from './fake-speech.js';
 
 const LETTER_SAMPLES = 1_200;
 
@@ -101,17 +102,17 @@ export const optionsOf = (granted: Lease, timestamps = false) =>
 
 /** Speaks a text and reads the letters back from the levels of the samples. */
 export const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promise<Outcome> =>
-  new Promise((resolve, reject) => {
+  new Promise((resolve) => {
     const { account, granted } = lease();
     const samples: Buffer[] = [];
     const onFrame = (frame: Frame): void => {
       if (frame.type === 'audio') {
         const record = Buffer.from(frame.bytes).toString('utf8').slice('data: '.length);
         samples.push(Buffer.from((JSON.parse(record) as { audio_chunk: string }).audio_chunk, 'base64'));
-        context?.handed(frame);
+        context.handed(frame);
       } else if (frame.type === 'closed' || frame.type === 'failed') {
-        context?.release();
-        context?.release();
+        context.release();
+        context.release();
         const pcm = Buffer.concat(samples);
         let letters = '';
         for (let at = 0; at + 2 * LETTER_SAMPLES <= pcm.length; at += 2 * LETTER_SAMPLES) {
@@ -121,11 +122,7 @@ export const speak = (dispatcher: Dispatcher, text: string, timestamps = false):
         resolve({ ending: frame.type, reason, letters, settled: account.settled, closes: account.closed });
       }
     };
-    const context = dispatcher.open(optionsOf(granted, timestamps), onFrame);
-    if (context === null) {
-      reject(new Error('not taken'));
-      return;
-    }
+    const context = opened(dispatcher.open(optionsOf(granted, timestamps), onFrame));
     context.append(text);
     context.end();
   });

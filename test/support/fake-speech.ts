@@ -3,7 +3,20 @@ import { limits } from '../../src/limits.js';
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import type { Frame } from '../../src/threads/messages.js';
-import type { Activity, ContextOptions, FrameSink, Speech, SpeechContext } from '../../src/speech/speech.js';
+import type {
+  Activity,
+  ContextOptions,
+  FrameSink,
+  OpenRefusal,
+  Speech,
+  SpeechContext,
+} from '../../src/speech/speech.js';
+
+/** @throws no context was opened */
+export const opened = (context: SpeechContext | OpenRefusal): SpeechContext => {
+  if (typeof context === 'string') throw new Error(context);
+  return context;
+};
 
 export type AudioFrame = Extract<Frame, { type: 'audio' }>;
 export type Script = (context: FakeContext) => void;
@@ -214,8 +227,8 @@ export class FakeSpeech implements Speech {
     if (context.unspoken.trim() !== '') context.speak(3_000);
     context.emit({ type: 'flushed', contextId: 0, flushId });
   };
-  /** Makes `open` return `null`, or throw. */
-  refuse: (() => null) | null = null;
+  /** Makes `open` refuse, or throw. */
+  refuse: (() => OpenRefusal) | null = null;
   /** It admits no utterance. */
   isAtCapacity = false;
 
@@ -223,7 +236,7 @@ export class FakeSpeech implements Speech {
     return !this.isAtCapacity;
   }
 
-  open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
+  open(options: ContextOptions, sink: FrameSink): SpeechContext | OpenRefusal {
     if (this.refuse) return this.refuse();
     const context = new FakeContext(
       options,

@@ -3,8 +3,10 @@ import type { Test } from 'tap';
 import type { Admission } from '../../src/accounts/admission.js';
 import type { ActiveKey, KeysListener } from '../../src/store/store.js';
 import { readCertificate } from '../../src/front/certificate.js';
+import { KeysInUse } from '../../src/front/keys-in-use.js';
 import { createServer, type Server, type ServerParts } from '../../src/front/server.js';
 import { limits, type Bounds } from '../../src/limits.js';
+import { monotonicMs } from '../../src/monotonic.js';
 import type { Log } from '../../src/log.js';
 import type { TestCertificate } from './certificates.js';
 import { Metrics } from '../../src/metrics.js';
@@ -15,8 +17,13 @@ import { noSpeakingDefaults, type SpeakingDefaults } from '../../src/api/speech-
 export { eventually } from './waiting.js';
 
 export const GOOD_KEY = 'svc_sk_good';
+/** Of the account of the first one. */
+export const SECOND_KEY = 'svc_sk_second';
 export const OTHER_KEY = 'svc_sk_other';
 export const BROKE_KEY = 'svc_sk_broke';
+
+/** Keys of one account end with the same digit. */
+const accountOf = (keyId: number): number => keyId % 10;
 
 export const activeKey = (
   keyId: number,
@@ -24,8 +31,8 @@ export const activeKey = (
   speaking: SpeakingDefaults = noSpeakingDefaults,
 ): ActiveKey => ({
   keyId,
-  accountId: 1,
-  account: 'default',
+  accountId: accountOf(keyId),
+  account: `account ${accountOf(keyId)}`,
   expiresAtMs: null,
   voices,
   speaking,
@@ -36,6 +43,10 @@ export interface LogLine {
   readonly message: string;
   readonly fields: Record<string, unknown>;
 }
+
+/** For services without an admission. */
+export const keysInUse = (): KeysInUse =>
+  new KeysInUse({ admission: { renew: (key) => key }, clock: monotonicMs, bounds: limits });
 
 /** Keeps the lines of a log. */
 export const recordingLog = (lines: LogLine[]): Log => {
@@ -60,6 +71,7 @@ export class FakeAdmission implements Admission {
     this.authenticated += 1;
     if (!header.startsWith('svc_sk_')) return { ok: false, code: 'keyMissing' };
     if (header === GOOD_KEY) return this.#active(7);
+    if (header === SECOND_KEY) return this.#active(17);
     if (header === OTHER_KEY) return this.#active(9);
     if (header === BROKE_KEY) return this.#active(8);
     return { ok: false, code: 'keyUnknown' };

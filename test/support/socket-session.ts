@@ -160,7 +160,6 @@ export const createSession = (
     isBehind: () => false,
     onBeat: () => undefined,
     queued: { bytes: 0 },
-    contextBudget: new ByteBudget(limits.contextsPerKeyMax),
     isDraining: () => state.draining,
     onOver: () => (state.over += 1),
   });

@@ -6,6 +6,7 @@ import { lease, long, optionsOf, speak, start } from '../support/dispatch-bench.
 import { voicesOf } from '../support/scripted-voices.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 import { eventually } from '../support/waiting.js';
+import { opened } from '../support/fake-speech.js';
 
 t.jobs = 3;
 
@@ -25,11 +26,12 @@ const openSocket = (dispatcher: Dispatcher, voiceId: string) => {
   const frames: Frame[] = [];
   const options = optionsOf(granted);
   const settings = { ...options.settings, voiceId };
-  const context = dispatcher.open({ ...options, settings, framing: 'socket' }, (frame) => {
-    frames.push(frame);
-    if (frame.type === 'audio') context?.handed(frame);
-  });
-  if (context === null) throw new Error('not taken');
+  const context = opened(
+    dispatcher.open({ ...options, settings, framing: 'socket' }, (frame) => {
+      frames.push(frame);
+      if (frame.type === 'audio') context.handed(frame);
+    }),
+  );
   const speakUtterance = async (text: string, flushId: string) => {
     context.append(text);
     context.flush(flushId);

@@ -10,7 +10,7 @@ import { aborted, manyKeys, oneKey } from './request-floods.js';
 import { slowReaders } from './slow-readers.js';
 import {
   contextsOfAll,
-  contextsOfKeys,
+  contextsOfOne,
   flushes,
   oversizedMessages,
   pings,
@@ -107,7 +107,7 @@ export const sockets = scenarioOf(
   'sockets',
   'WebSockets: pings, tiny frames, contexts, flushes, messages too large',
   1_000,
-  [pings, tinyFrames, startedAndClosed, flushes, contextsOfKeys, contextsOfAll, oversizedMessages],
+  [pings, tinyFrames, startedAndClosed, flushes, contextsOfOne, contextsOfAll, oversizedMessages],
 );
 
 export const slow = scenarioOf(

@@ -39,7 +39,7 @@ export const elevenLabs = ({ port, voices }: HttpDialectConfig, parts: DialectPa
   const subscriptionRoute: Handler = (exchange, head) => {
     const caller = admission.authenticate(keyIn(head));
     const standing = caller.ok ? admission.standing(caller.key) : null;
-    if (caller.ok) exchange.keyId = caller.key.keyId;
+    if (caller.ok) exchange.key = caller.key;
     if (!caller.ok) replyError(exchange, caller.code);
     else if (standing === null) replyError(exchange, 'unavailable');
     else reply(exchange, { status: 200, contentType: 'application/json', body: subscription(standing) });

@@ -85,7 +85,7 @@ export const socketAuthentication =
       return;
     }
     const { key } = caller;
-    exchange.keyId = key.keyId;
+    exchange.key = key;
     const speakerIds = speakerIdsOf(key);
     const code = refusalOf(parts, key);
     if (!speakerIds.includes(voiceId))

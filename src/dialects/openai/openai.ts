@@ -52,7 +52,7 @@ export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts)
   const speakerIds = (): readonly string[] => speech.voices.speakerIds;
   const modelRoute: Handler = (exchange, head) => {
     const caller = admission.authenticate(keyIn(head));
-    if (caller.ok) exchange.keyId = caller.key.keyId;
+    if (caller.ok) exchange.key = caller.key;
     const model = models.find(({ id }) => id === head.parameter);
     if (!caller.ok) replyError(exchange, caller.code);
     else if (model === undefined)
@@ -66,7 +66,7 @@ export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts)
       replyError(exchange, caller.code);
       return;
     }
-    if (caller !== null) exchange.keyId = caller.key.keyId;
+    if (caller !== null) exchange.key = caller.key;
     const own = caller === null ? speakerIds() : voicesOf(caller.key, speakerIds());
     const aliases = aliasesOf(voices).filter((name) => own.includes(voiceFor(name, voices, own)));
     reply(exchange, json(voiceList([...new Set([...own, ...aliases])])));

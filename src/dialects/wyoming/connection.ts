@@ -10,6 +10,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import typia from 'typia';
+import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { Admission } from '../../accounts/admission.js';
 import { voicesOf } from '../../accounts/keys.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
@@ -17,7 +18,7 @@ import { settingsOf } from '../../api/speech-settings.js';
 import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import type { Pulsed, Services } from '../../front/services.js';
-import type { Inlet, KeyTurn } from '../../front/turns.js';
+import type { Inlet, AccountTurn } from '../../front/turns.js';
 import type { RefusalReason } from '../../metrics.js';
 import type { Speech } from '../../speech/speech.js';
 import { encodeEvent, EventFault, EventReader, type WyomingEvent } from './events.js';
@@ -41,7 +42,7 @@ export interface ConnectionParts {
   readonly speech: Speech;
   readonly admission: Admission;
   /** The hidden key of the account that pays. */
-  readonly keyId: number;
+  readonly payer: PlaygroundKey;
   /** The client's address. */
   readonly address: string;
   readonly isDraining: () => boolean;
@@ -54,7 +55,7 @@ export const STREAMED_ROUTE = 'wyoming:synthesize-start';
 export class Connection implements Pulsed, Inlet {
   readonly #parts: ConnectionParts;
   readonly #socket: Socket;
-  readonly #turn: KeyTurn;
+  readonly #turn: AccountTurn;
   readonly #reader: EventReader;
   #utterance: Utterance | null = null;
   /** When the last event came, or the socket last took audio. */
@@ -64,20 +65,20 @@ export class Connection implements Pulsed, Inlet {
   #unsentWrites = 0;
   /** The socket does not have all of an answer: a client may send any number of requests and read no answer. */
   #isAnswering = false;
-  /** Its key uses more than its part of this thread. */
+  /** Its account uses more than its part of this thread. */
   #isHeld = false;
   /** The bytes that wait have reached their bound. */
   #isBehind = false;
   #isClosed = false;
 
   constructor(parts: ConnectionParts, socket: Socket) {
-    const { keyId, services } = parts;
+    const { payer, services } = parts;
     const { bodyBudget, bounds, clock, pulse, turns } = services;
     this.#parts = parts;
     this.#socket = socket;
     this.#busyMs = this.#progressMs = clock();
-    this.#turn = turns.of(keyId);
-    this.#reader = new EventReader(bounds, bodyBudget.of(keyId));
+    this.#turn = turns.of(payer.accountId);
+    this.#reader = new EventReader(bounds, bodyBudget.of(payer.accountId));
     this.#turn.open(this);
     pulse.add(this);
     socket.setNoDelay(true);
@@ -135,7 +136,7 @@ export class Connection implements Pulsed, Inlet {
     // The time for an event begins with its first byte.
     if (!this.#reader.isMidEvent) this.#busyMs = this.#parts.services.clock();
     if (!this.#reader.push(bytes)) {
-      this.#refuse('bodiesOfKeyExhausted', errors.unavailable.socketText);
+      this.#refuse('bodiesOfAccountExhausted', errors.unavailable.socketText);
       return;
     }
     this.#turn.run(bytes.length, () => this.#readOn());
@@ -197,17 +198,17 @@ export class Connection implements Pulsed, Inlet {
   }
 
   #info(): object {
-    const { admission, keyId, speech } = this.#parts;
-    const payer = admission.byId(keyId);
+    const { admission, speech } = this.#parts;
+    const payer = admission.byId(this.#parts.payer.keyId);
     const { voices } = speech;
     return infoOf(voices, payer.ok ? voicesOf(payer.key, voices.speakerIds) : voices.speakerIds);
   }
 
   /** @param text all of it, if it is known */
   #begin(route: string, wanted: WantedVoice | null | undefined, text?: string): void {
-    const { address, admission, isDraining, keyId, services, speech } = this.#parts;
+    const { address, admission, isDraining, services, speech } = this.#parts;
     const { bounds } = services;
-    const payer = admission.byId(keyId);
+    const payer = admission.byId(this.#parts.payer.keyId);
     if (!payer.ok) {
       const isAway = payer.code === 'unavailable';
       this.#refuse(
@@ -263,7 +264,8 @@ export class Connection implements Pulsed, Inlet {
   }
 
   #refuse(refusal: RefusalReason, text: string, route = WHOLE_ROUTE): void {
-    const { keyId, services } = this.#parts;
+    const { payer, services } = this.#parts;
+    const { keyId } = payer;
     const outcome: UtteranceOutcome = 'refused';
     services.metrics.refused(refusal, route);
     services.metrics.request(route, null);

@@ -7,7 +7,7 @@ import typia, { type tags } from 'typia';
 import { decode, parseJson } from '../../api/body.js';
 import { isObject } from '../../api/issues.js';
 import { scanJson } from '../../api/json.js';
-import type { PartOfKey } from '../../byte-budget.js';
+import type { PartOfAccount } from '../../byte-budget.js';
 import type { Bounds } from '../../limits.js';
 
 const PROTOCOL_VERSION = '1.8.0';
@@ -59,7 +59,7 @@ const FIRST_CAPACITY_BYTES = 4 * 1024;
 /** Cuts the bytes of a connection into events. It drops payloads unread: no event for this service needs one. */
 export class EventReader {
   readonly #bounds: EventBounds;
-  readonly #budget: PartOfKey;
+  readonly #budget: PartOfAccount;
   /** Doubles as it grows. */
   #buffer = Buffer.alloc(0);
   #from = 0;
@@ -70,7 +70,7 @@ export class EventReader {
   #payloadLeft = 0;
 
   /** @param budget of the memory for bytes that wait */
-  constructor(bounds: EventBounds, budget: PartOfKey) {
+  constructor(bounds: EventBounds, budget: PartOfAccount) {
     this.#bounds = bounds;
     this.#budget = budget;
   }

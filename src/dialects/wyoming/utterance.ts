@@ -9,6 +9,7 @@ import type { Admission } from '../../accounts/admission.js';
 import type { SpeechSettings } from '../../api/speech-settings.js';
 import { errors, type ErrorCode, type ErrorRow } from '../../errors.js';
 import { describeFault } from '../../fault.js';
+import type { KeyUse } from '../../front/keys-in-use.js';
 import type { InFlight, Services } from '../../front/services.js';
 import { SocketLease, type LeaseShare } from '../../front/ws/socket-lease.js';
 import { forgetLastMatch } from '../../last-match.js';
@@ -59,6 +60,7 @@ export class Utterance implements InFlight {
   readonly #sampleRateHz: number;
   readonly #share: LeaseShare;
   readonly #lease: SocketLease;
+  readonly #use: KeyUse;
   #context: SpeechContext | null = null;
   #firstAudio: FirstAudio | undefined;
   #characters = 0;
@@ -68,7 +70,7 @@ export class Utterance implements InFlight {
 
   constructor(parts: UtteranceParts) {
     const { admission, address, key, services, settings, speech } = parts;
-    const { bounds, clock, registry, textBudget } = services;
+    const { bounds, clock, keys, registry, textBudget } = services;
     this.#parts = parts;
     this.route = parts.route;
     this.#startMs = clock();
@@ -83,17 +85,20 @@ export class Utterance implements InFlight {
       key,
       requestId: this.#id,
       charactersMax: bounds.bodyBytesMax,
-      textBudget: textBudget.of(key.keyId),
+      textBudget: textBudget.of(key.accountId),
       onHeld: () => undefined,
     });
     this.#share = this.#lease.share();
+    this.#use = keys.use(key, (now) => {
+      if (now === null && !this.#isOver) this.#refuse('keyUnknown');
+    });
     registry.add(this);
   }
 
   /** Call it once, before the other methods. It may refuse the text. */
   begin(): void {
     const { settings, speech } = this.#parts;
-    this.#context = speech.open(
+    const opened = speech.open(
       {
         lease: this.#share,
         settings,
@@ -103,7 +108,8 @@ export class Utterance implements InFlight {
       },
       (frame) => this.#onFrame(frame),
     );
-    if (this.#context === null) this.#refuse('unavailable', 'contextPoolExhausted');
+    if (typeof opened === 'string') this.#refuse('unavailable', opened);
+    else this.#context = opened;
   }
 
   get hasContext(): boolean {
@@ -232,6 +238,7 @@ export class Utterance implements InFlight {
     this.#context?.release();
     this.#share.close();
     this.#lease.giveBack();
+    this.#use.end();
     registry.delete(this);
     metrics.request(this.route, status);
     log.info(

@@ -3,6 +3,7 @@
  * allowed addresses, and charges one account.
  */
 import { BlockList, createServer, isIPv6, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { WyomingConfig } from '../../config.js';
 import { ListenError } from '../../front/listener.js';
 import type { FurtherListener } from '../../front/server.js';
@@ -34,16 +35,16 @@ export class WyomingListener implements FurtherListener {
   readonly socketRoutes = [];
   readonly #parts: DialectParts;
   readonly #config: WyomingConfig;
-  readonly #keyId: number;
+  readonly #payer: PlaygroundKey;
   readonly #allowed: BlockList | null;
   readonly #connections = new Map<Socket, Connection>();
   readonly #server: Server;
 
-  /** @param keyId the hidden key of the account that pays */
-  constructor(parts: DialectParts, config: WyomingConfig, keyId: number) {
+  /** @param payer the hidden key of the account that pays */
+  constructor(parts: DialectParts, config: WyomingConfig, payer: PlaygroundKey) {
     this.#parts = parts;
     this.#config = config;
-    this.#keyId = keyId;
+    this.#payer = payer;
     this.#allowed = allowList(config.allow);
     this.#server = createServer((socket) => this.#accept(socket));
   }
@@ -105,7 +106,7 @@ export class WyomingListener implements FurtherListener {
     const connection = new Connection(
       {
         ...{ admission, speech, services: shared.services, isDraining: shared.isDraining },
-        keyId: this.#keyId,
+        payer: this.#payer,
         address: plainAddress(remoteAddress),
       },
       socket,

@@ -4,14 +4,14 @@ import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { voicesOf } from '../../accounts/keys.js';
 import { settingsOf } from '../../api/speech-settings.js';
 import type { ClientFrame } from '../../api/ws-frames.js';
-import type { ByteBudget, PartOfKey } from '../../byte-budget.js';
+import type { PartOfAccount } from '../../byte-budget.js';
 import { errors } from '../../errors.js';
 import type { Bounds } from '../../limits.js';
 import type { Log } from '../../log.js';
 import { refusalOf, type Metrics, type RefusalReason } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
 import type { FirstAudio } from '../../speech/first-audio.js';
-import type { FrameSink, Speech } from '../../speech/speech.js';
+import type { FrameSink, OpenRefusal, Speech } from '../../speech/speech.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { Outbox } from './outbox.js';
 import type { SocketProtocol } from './protocol.js';
@@ -35,10 +35,8 @@ export interface OpenerParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly bounds: Bounds;
-  /** Counts the contexts of all sockets of the key. */
-  readonly contextBudget: ByteBudget;
   /** Ids of flushes that are not completed, in UTF-16 units. */
-  readonly flushIdBudget: PartOfKey;
+  readonly flushIdBudget: PartOfAccount;
   /** The service takes no new contexts. */
   readonly isDraining: () => boolean;
 }
@@ -86,8 +84,8 @@ export class ContextOpener {
   }
 
   /** @returns the context, or why it cannot be opened */
-  open({ contextId, settings, timestamps, format }: StartFrame): SocketContext | 'context' | 'contextOfKey' {
-    const { bounds, clock, contextBudget, flushIdBudget, id, key, lease, log } = this.#parts;
+  open({ contextId, settings, timestamps, format }: StartFrame): SocketContext | OpenRefusal {
+    const { bounds, clock, flushIdBudget, id, key, lease, log } = this.#parts;
     const { metrics, protocol, route, speech } = this.#parts;
     const { guard, onFirstAudio, ...events } = this.#events;
     const share = lease.share();
@@ -114,9 +112,6 @@ export class ContextOpener {
         log.error({ requestId: id, reason }, 'context of a socket failed');
       },
     });
-    if (!context.isTaken) return 'context';
-    if (contextBudget.take(1)) return context;
-    context.abandon();
-    return 'contextOfKey';
+    return context.openRefusal ?? context;
   }
 }

@@ -2,7 +2,7 @@
  * Messages of one WebSocket that wait, as bytes in one buffer: as objects, tiny ones would take many times their size. A
  * word before each holds its length and whether it is binary.
  */
-import type { PartOfKey } from '../../byte-budget.js';
+import type { PartOfAccount } from '../../byte-budget.js';
 
 const WORD_BYTES = 4;
 const CAPACITY_BYTES_MIN = 4 * 1024;
@@ -16,12 +16,12 @@ export interface WaitingFrame {
 
 export class FrameQueue {
   /** Counts the capacity. */
-  readonly #budget: PartOfKey;
+  readonly #budget: PartOfAccount;
   #buffer = new DataView(new ArrayBuffer(0));
   #begin = 0;
   #end = 0;
 
-  constructor(budget: PartOfKey) {
+  constructor(budget: PartOfAccount) {
     this.#budget = budget;
   }
 

@@ -220,7 +220,6 @@ export class Session {
       context.abandon();
     }
     this.#waiting?.cancel();
-    this.#parts.contextBudget.giveBack(this.#contexts.size);
     this.#contexts.clear();
     this.#outbox.close();
     this.#parts.lease.giveBack();
@@ -310,10 +309,10 @@ export class Session {
     const refusal = this.#opener.refusalOf(frame, isTaken, this.#contexts.size);
     if (refusal !== null) return this.#refuse(refusal.reason, refusal.text, contextId);
     const context = this.#opener.open(frame);
-    if (context === 'context')
-      return this.#refuse('contextPoolExhausted', errors.unavailable.socketText, contextId);
-    if (context === 'contextOfKey')
-      return this.#refuse('contextsExhausted', errors.contextsExhausted.socketText, contextId);
+    if (context === 'contextPoolExhausted')
+      return this.#refuse(context, errors.unavailable.socketText, contextId);
+    if (context === 'contextsOfAccountExhausted')
+      return this.#refuse(context, errors.contextsExhausted.socketText, contextId);
     this.#record.openedContexts++;
     this.#contexts.set(contextId, context);
     context.begin(this.#parts.protocol.started(frame, contextId));
@@ -327,7 +326,6 @@ export class Session {
   #onContextOver(context: SocketContext): void {
     this.#record.characters += context.characters;
     this.#contexts.delete(context.clientContextId);
-    this.#parts.contextBudget.giveBack(1);
     this.#review();
     this.#endIfAsked();
   }

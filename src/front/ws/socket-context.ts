@@ -15,8 +15,8 @@ import type { FirstAudioFigure } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
 import type { FailureCode, Frame } from '../../threads/messages.js';
 import { FirstAudio } from '../../speech/first-audio.js';
-import type { Activity, FrameSink, SpeechContext } from '../../speech/speech.js';
-import type { PartOfKey } from '../../byte-budget.js';
+import type { Activity, FrameSink, OpenRefusal, SpeechContext } from '../../speech/speech.js';
+import type { PartOfAccount } from '../../byte-budget.js';
 import type { Waiting } from '../../store/allotments.js';
 import type { Markup } from '../../text/replacements.js';
 import { isBlank } from '../../text/words.js';
@@ -58,10 +58,10 @@ export interface SocketContextParts {
   readonly lease: SocketLease;
   readonly share: LeaseShare;
   readonly outbox: Outbox;
-  readonly flushIdBudget: PartOfKey;
+  readonly flushIdBudget: PartOfAccount;
   readonly flushesPendingMax: number;
-  /** Opens the context below; `null` if the service takes no more. */
-  readonly open: (sink: FrameSink) => SpeechContext | null;
+  /** Opens the context below. */
+  readonly open: (sink: FrameSink) => SpeechContext | OpenRefusal;
   /** The activity may have changed. */
   readonly onChange: (context: SocketContext) => void;
   readonly clock: Clock;
@@ -93,6 +93,8 @@ export class SocketContext {
   readonly #parts: SocketContextParts;
   readonly #lane = new Lane();
   readonly #speech: SpeechContext | null;
+  /** Why the stage below has not accepted it; `null`: it has. */
+  readonly openRefusal: OpenRefusal | null;
   readonly #flushes: PendingFlush[] = [];
   readonly #count = new CharacterCount();
   #state: State = 'open';
@@ -114,12 +116,9 @@ export class SocketContext {
   constructor(parts: SocketContextParts) {
     this.#parts = parts;
     this.#activeMs = parts.clock();
-    this.#speech = parts.open((frame) => this.#onFrame(frame));
-  }
-
-  /** The stage below has accepted it. */
-  get isTaken(): boolean {
-    return this.#speech !== null;
+    const opened = parts.open((frame) => this.#onFrame(frame));
+    this.openRefusal = typeof opened === 'string' ? opened : null;
+    this.#speech = typeof opened === 'string' ? null : opened;
   }
 
   get clientContextId(): string | null {

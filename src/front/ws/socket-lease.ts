@@ -11,7 +11,7 @@ import type { GrowingLease, Lease } from '../../accounts/lease.js';
 import type { Waiting } from '../../store/allotments.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { SocketErrorCode } from '../../errors.js';
-import type { PartOfKey } from '../../byte-budget.js';
+import type { PartOfAccount } from '../../byte-budget.js';
 import { codePointCount } from '../../text/code-points.js';
 
 /** Why text is refused. */
@@ -27,7 +27,7 @@ export interface SocketLeaseParts {
   /** Unspoken characters that one socket may have. */
   readonly charactersMax: number;
   /** The same for all sockets together, and its part of the key. */
-  readonly textBudget: PartOfKey;
+  readonly textBudget: PartOfAccount;
   /** It is held now, or not any more. */
   readonly onHeld: (isHeld: boolean) => void;
 }

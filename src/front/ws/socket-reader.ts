@@ -1,7 +1,7 @@
 /**
- * Reads one WebSocket: passes its messages to the session at once, or in the turns of its key, always in their order.
+ * Reads one WebSocket: passes its messages to the session at once, or in the turns of its account, always in their order.
  *
- *   reading --the key is above its part--> paused, messages wait --(turns) all passed--> reading;  any --closed--> over
+ *   reading --the account is above its part--> paused, messages wait --(turns) all passed--> reading;  any --closed--> over
  *   reading --(the session waits for credit)--> messages wait --(it goes on)--> (turns) all passed --> reading
  *
  * The library has no call to pause a WebSocket, but its call for responses works for one (`uws.ts`), with three effects
@@ -10,11 +10,11 @@
  * holds: so a socket pauses only while the library holds nothing. Resuming starts a timer of ten seconds that only
  * received bytes stop.
  */
-import type { PartOfKey } from '../../byte-budget.js';
+import type { PartOfAccount } from '../../byte-budget.js';
 import type { Bounds } from '../../limits.js';
 import type { Clock } from '../../monotonic.js';
 import type { TickActions } from '../../tick.js';
-import type { Inlet, KeyTurn, Waiting } from '../turns.js';
+import type { Inlet, AccountTurn, Waiting } from '../turns.js';
 import { FrameQueue } from './frame-queue.js';
 import type { SocketHandle } from './outbox.js';
 import type { Session } from './session.js';
@@ -30,10 +30,10 @@ export interface SocketReaderParts {
     'guard' | 'message' | 'binaryMessage' | 'heard' | 'ponged' | 'flooded' | 'pingPayload'
   >;
   readonly socket: ReadHandle;
-  readonly turn: KeyTurn;
-  /** Bytes of messages that wait, of all sockets of the key. */
-  readonly budget: PartOfKey;
-  /** Whether so much waits that all sockets of the key must pause. */
+  readonly turn: AccountTurn;
+  /** Bytes of messages that wait, of all sockets of the account. */
+  readonly budget: PartOfAccount;
+  /** Whether so much waits that all sockets of the account must pause. */
   readonly isMuchWaiting: () => boolean;
   readonly tick: TickActions;
   readonly clock: Clock;
@@ -83,7 +83,7 @@ export class SocketReader implements Inlet, Waiting {
     const { session, turn } = this.#parts;
     this.#timedSinceMs = null;
     if (payload !== null) session.guard(() => session.ponged(payload));
-    // A read may deliver a hundred thousand pings: beyond the key's part they are only counted.
+    // A read may deliver a hundred thousand pings: beyond the account's part they are only counted.
     else if (this.#pausedSinceMs === null) session.guard(() => session.heard());
     turn.count(payload?.length ?? 0);
     if (this.#pausedSinceMs !== null || !turn.isFree) this.#readLater();

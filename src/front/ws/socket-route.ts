@@ -135,7 +135,7 @@ const handshake = (
     req.getHeader(`sec-websocket-${name}`),
   );
   const upgrade = (caller: SocketCaller): void => {
-    if (caller.key !== null) exchange.keyId = caller.key.keyId;
+    if (caller.key !== null) exchange.key = caller.key;
     const refusal = parts.isDraining() ? 'draining' : parts.sockets.refusalOf(caller.key);
     if (refusal !== null) {
       replyUnavailable(exchange, refusal, { close: true });

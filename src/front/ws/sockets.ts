@@ -1,10 +1,11 @@
 /**
- * The open WebSockets: one timer for all of them, checks of their keys, and their drain. What concerns all of them is done
- * in slices.
+ * The open WebSockets: one timer for all of them, their budgets, and their drain. What concerns all of them is done in
+ * slices.
  *
  *   serving --drain--> draining (a socket ends when it is quiet) --shutDown--> empty
  */
 import type { Admission } from '../../accounts/admission.js';
+import { Slots } from '../../accounts/lease.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { Speech } from '../../speech/speech.js';
 import { ByteBudget, KeyedBudget } from '../../byte-budget.js';
@@ -20,17 +21,17 @@ import { SocketReader, type ReadHandle } from './socket-reader.js';
 
 export const SOCKET_PATH = '/v1/tts/ws';
 
-/** Bytes of messages that wait above which all sockets of the key pause, whether they send or not. */
+/** Bytes of messages that wait above which all sockets of the account pause, whether they send or not. */
 const MUCH_WAITING_BYTES = 1024 * 1024;
-/** A key's part must hold two of the largest messages, because the buffer of waiting messages grows by half. */
+/** An account's part must hold two of the largest messages, because the buffer of waiting messages grows by half. */
 const WAITING_MESSAGES_LEAST = 2;
-/** Beats in `keyRecheckMsMax`. Each beat checks a part of the keys. */
-const BEATS_A_RECHECK = 4;
+/** Milliseconds between two looks at all sockets. */
+const BEAT_MS = 200;
 
 export interface SocketsParts {
-  readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'tick' | 'turns' | 'bounds'>;
+  readonly services: Pick<Services, 'clock' | 'keys' | 'log' | 'metrics' | 'tick' | 'turns' | 'bounds'>;
   readonly speech: Speech;
-  readonly admission: Pick<Admission, 'admit' | 'renew' | 'watchKeys'>;
+  readonly admission: Pick<Admission, 'admit'>;
 }
 
 export interface OpenSocket {
@@ -51,22 +52,16 @@ interface OfRoute {
   speaking: number;
 }
 
-interface SocketsOfKey {
-  /** As it was read last. */
-  key: ActiveKey;
-  readonly sessions: Set<Session>;
-  readonly contextBudget: ByteBudget;
-}
-
 export class Sockets {
   readonly #parts: SocketsParts;
+  readonly #openBudget: KeyedBudget;
+  /** What the operator allows each key. */
+  readonly #ofKeys: Slots;
   readonly #textBudget: KeyedBudget;
   readonly #flushIdBudget: KeyedBudget;
   readonly #waitingBudget: KeyedBudget;
   readonly #budgets: SocketBudgets;
   readonly #registry = new Registry<Session>();
-  /** The key that was checked last is the last one. */
-  readonly #byKey = new Map<number, SocketsOfKey>();
   #timer: NodeJS.Timeout | null = null;
   #draining = false;
   #isBeating = false;
@@ -76,7 +71,8 @@ export class Sockets {
   constructor(parts: SocketsParts) {
     this.#parts = parts;
     const { bounds } = parts.services;
-    parts.admission.watchKeys?.((keyIds) => this.#inSlices(this.#checkNow(keyIds)));
+    this.#openBudget = new KeyedBudget(bounds.socketsMax, bounds.slotsPerKey);
+    this.#ofKeys = new Slots(bounds.socketsPerKeyMax);
     this.#textBudget = new KeyedBudget(bounds.socketCharactersInFlightMax, bounds.socketTextBytesMax);
     this.#flushIdBudget = new KeyedBudget(
       bounds.flushIdUnitsInFlightMax,
@@ -110,16 +106,16 @@ export class Sockets {
   refusalOf(key: ActiveKey | null): RefusalReason | null {
     const { bounds } = this.#parts.services;
     if (this.size >= bounds.socketsMax) return 'socketPoolExhausted';
-    const ofKey = key === null ? undefined : this.#byKey.get(key.keyId);
-    return ofKey !== undefined && ofKey.sessions.size >= bounds.socketsPerKeyMax
-      ? 'socketsOfKeyExhausted'
-      : null;
+    if (key === null) return null;
+    if (this.#openBudget.refusal(key.accountId, 1) !== null) return 'socketsOfAccountExhausted';
+    return this.#ofKeys.hasFree(key.keyId) ? null : 'socketsOfKeyExhausted';
   }
 
   whenIdle(): Promise<void> {
     return this.#registry.whenIdle();
   }
 
+  /** Ask `refusalOf` before. */
   open(
     { id, trace, route }: Handshake,
     key: ActiveKey,
@@ -128,29 +124,27 @@ export class Sockets {
     reading: Pick<ReadHandle, 'pause' | 'resume'>,
   ): OpenSocket {
     const { admission, services, speech } = this.#parts;
-    const { bounds, clock, log, metrics, tick, turns } = services;
-    const { keyId } = key;
+    const { bounds, clock, keys, log, metrics, tick, turns } = services;
+    const { accountId, keyId } = key;
     const ofRoute = this.#countsOf(route);
-    const ofKey = this.#byKey.get(keyId) ?? {
-      key,
-      sessions: new Set<Session>(),
-      contextBudget: new ByteBudget(bounds.contextsPerKeyMax),
-    };
-    ofKey.key = key;
-    this.#byKey.set(keyId, ofKey);
+    const use = keys.use(key, (now) =>
+      session.guard(() => (now === null ? session.revoke() : session.reviewVoices())),
+    );
+    this.#openBudget.take(accountId, 1);
+    this.#ofKeys.take(keyId);
     const lease = new SocketLease({
       admission,
       key,
       requestId: id,
       charactersMax: bounds.socketCharactersMax,
-      textBudget: this.#textBudget.of(keyId),
+      textBudget: this.#textBudget.of(accountId),
       onHeld: (isHeld) => (ofRoute.speaking += isHeld ? 1 : -1),
     });
     const session: Session = new Session({
       id,
       trace,
       route,
-      key: () => ofKey.key,
+      key: () => use.key,
       protocol,
       socket,
       speech,
@@ -162,14 +156,16 @@ export class Sockets {
       bounds,
       budgets: this.#budgets,
       queued: this.#queued,
-      contextBudget: ofKey.contextBudget,
-      flushIdBudget: this.#flushIdBudget.of(keyId),
+      flushIdBudget: this.#flushIdBudget.of(accountId),
       isBehind: () => reader.isBehind,
       onHeld: (isHeld) => reader.hold(isHeld),
       onBeat: (nowMs) => reader.beat(nowMs),
       isDraining: () => this.#draining,
       onOver: (over) => {
         ofRoute.open--;
+        use.end();
+        this.#openBudget.giveBack(accountId, 1);
+        this.#ofKeys.give(keyId);
         this.#forget(over);
       },
     });
@@ -180,9 +176,9 @@ export class Sockets {
         getBufferedAmount: () => socket.getBufferedAmount(),
         ping: (payload) => socket.ping(payload),
       },
-      turn: turns.of(keyId),
-      budget: this.#waitingBudget.of(keyId),
-      isMuchWaiting: () => this.#waitingBudget.takenBy(keyId) > MUCH_WAITING_BYTES,
+      turn: turns.of(accountId),
+      budget: this.#waitingBudget.of(accountId),
+      isMuchWaiting: () => this.#waitingBudget.takenBy(accountId) > MUCH_WAITING_BYTES,
       tick,
       clock,
       bounds,
@@ -190,8 +186,7 @@ export class Sockets {
     });
     ofRoute.open++;
     this.#registry.add(session);
-    ofKey.sessions.add(session);
-    this.#timer ??= setInterval(() => this.#beat(), bounds.keyRecheckMsMax / BEATS_A_RECHECK);
+    this.#timer ??= setInterval(() => this.#beat(), BEAT_MS);
     return { session, reader };
   }
 
@@ -232,39 +227,8 @@ export class Sockets {
         session.guard(() => session.beat(clock()));
         yield;
       }
-      yield* this.#checkKeys();
     } finally {
       this.#isBeating = false;
-    }
-  }
-
-  /** Checks a part of the keys in each beat, and each key once in `keyRecheckMsMax`. */
-  *#checkKeys(): Generator<void> {
-    let left = Math.ceil(this.#byKey.size / BEATS_A_RECHECK);
-    for (const [keyId, ofKey] of this.#byKey) {
-      if (left-- === 0) return;
-      this.#byKey.delete(keyId);
-      this.#byKey.set(keyId, ofKey);
-      yield* this.#checkKey(ofKey);
-      yield;
-    }
-  }
-
-  *#checkNow(keyIds: readonly number[]): Generator<void> {
-    for (const keyId of keyIds) {
-      const ofKey = this.#byKey.get(keyId);
-      if (ofKey !== undefined) yield* this.#checkKey(ofKey);
-      yield;
-    }
-  }
-
-  *#checkKey(ofKey: SocketsOfKey): Generator<void> {
-    const key = this.#parts.admission.renew(ofKey.key);
-    if (key !== null) ofKey.key = key;
-    if (key !== null && key.voices === null) return;
-    for (const session of ofKey.sessions) {
-      session.guard(() => (key === null ? session.revoke() : session.reviewVoices()));
-      yield;
     }
   }
 
@@ -275,9 +239,6 @@ export class Sockets {
   }
 
   #forget(session: Session): void {
-    const ofKey = this.#byKey.get(session.keyId);
-    ofKey?.sessions.delete(session);
-    if (ofKey?.sessions.size === 0) this.#byKey.delete(session.keyId);
     this.#registry.delete(session);
     if (this.#registry.size === 0 && this.#timer !== null) {
       clearInterval(this.#timer);

@@ -8,7 +8,12 @@ import { SCHEMA } from './schema.js';
 
 export type PostgresBounds = Pick<
   Bounds,
-  'storeAnswerMsMax' | 'storeConnectMsMax' | 'storePollMs' | 'storeStaleMsMax' | 'storeKeysMax'
+  | 'keysPerAccountMax'
+  | 'storeAnswerMsMax'
+  | 'storeConnectMsMax'
+  | 'storePollMs'
+  | 'storeStaleMsMax'
+  | 'storeKeysMax'
 >;
 
 /** Milliseconds that a close waits for the peer: in a network cut, it never answers. */

@@ -61,11 +61,13 @@ const prepare = async (connection: Connection, url: string, create: boolean): Pr
 /** Acts on the store, each in one transaction. */
 class PostgresAdministration implements StoreAdministration {
   readonly #connection: Connection;
+  readonly #bounds: PostgresBounds;
   /** Settles when the acts so far are done: there is one connection, and so one transaction at a time. */
   #previous: Promise<unknown> = Promise.resolve();
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, bounds: PostgresBounds) {
     this.#connection = connection;
+    this.#bounds = bounds;
   }
 
   /** The lock makes other acts and the ledger wait. It does not hold up readers. */
@@ -83,7 +85,7 @@ class PostgresAdministration implements StoreAdministration {
 
   #inTurn<T>(begin: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
     const done = this.#previous.then(() =>
-      this.#connection.transact(begin, (session) => work(new Transaction(session))),
+      this.#connection.transact(begin, (session) => work(new Transaction(session, this.#bounds))),
     );
     this.#previous = done.catch(() => undefined);
     return done;
@@ -129,7 +131,7 @@ export const postgresStore = (url: string, dataDir: string, bounds: SharingBound
   },
   startWriter: (writer) => new PostgresWriter(url, bounds, writer),
   share: (writer, log) => PostgresSharing.open(url, dataDir, writer, bounds, log),
-  administer: async (create) => new PostgresAdministration(await connect(url, bounds, create)),
+  administer: async (create) => new PostgresAdministration(await connect(url, bounds, create), bounds),
   readUsage: async (period) => {
     const connection = await connect(url, bounds, false);
     try {

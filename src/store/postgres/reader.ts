@@ -273,12 +273,6 @@ export class PostgresReader implements StoreReader {
       });
       this.#keyIds.set(hash, keyId);
     }
-    if (this.#keys.size > this.#bounds.storeKeysMax)
-      throw new StoreError(
-        'unusable',
-        `The store ${shownUrl(this.#url)} has more keys than the ${this.#bounds.storeKeysMax} that a service can hold in ` +
-          'memory: revoke those that are not used',
-      );
     this.#committedEntry = committed;
     this.#mark = mark;
   }

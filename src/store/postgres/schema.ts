@@ -197,6 +197,15 @@ export const migrations = [
   CREATE TRIGGER account_speaking_is_announced AFTER UPDATE OF normalize_text, speed, lexicon
     ON accounts FOR EACH STATEMENT EXECUTE FUNCTION announce();
   `,
+  // Which restrictions of a key an operator set. Of those that exist it is not known who set them: they count as an
+  // operator's. Acts of members are known by their account, so that they have a part of the audit table of their own.
+  `
+  ALTER TABLE api_keys ADD COLUMN by_operator TEXT COLLATE "C" NOT NULL DEFAULT '';
+  UPDATE api_keys SET by_operator = concat_ws(',', CASE WHEN expires_at_ms IS NOT NULL THEN 'expiresAtMs' END,
+    CASE WHEN credit_limit IS NOT NULL THEN 'creditLimit' END, CASE WHEN voices IS NOT NULL THEN 'voices' END);
+  ALTER TABLE audit ADD COLUMN account_id BIGINT REFERENCES accounts (id);
+  CREATE INDEX audit_by_account ON audit (account_id, id);
+  `,
 ] as const;
 
 export const VERSION = migrations.length;

@@ -1,8 +1,8 @@
 /** Users, sessions, one-time links and the audit table, as parts of a transaction. */
 import type {
-  Act,
   AuditRow,
   LinkKind,
+  NewAct,
   NewUser,
   PeopleTransaction,
   Role,
@@ -228,29 +228,39 @@ export class People implements PeopleTransaction {
     return rows.map(toAuditRow);
   }
 
-  async record({ atMs, actor, action, subject, details }: Act): Promise<void> {
-    await this.sql.all(
-      'INSERT INTO audit (at_ms, actor, action, subject, details) VALUES (?, ?, ?, ?, ?)',
-      ...[atMs, actor, action, subject, details],
+  async record({ atMs, actor, accountId, action, subject, details }: NewAct): Promise<number> {
+    return this.insert(
+      'INSERT INTO audit (at_ms, actor, account_id, action, subject, details) VALUES (?, ?, ?, ?, ?, ?) RETURNING id',
+      ...[atMs, actor, accountId, action, subject, details],
     );
   }
 
   async trimActs(
-    by: { readonly beforeMs: number } | { readonly rowsMax: number; readonly action: string | null },
+    by:
+      | { readonly beforeMs: number }
+      | (({ readonly action: string } | { readonly accountId: number | null }) & {
+          readonly rowsMax: number;
+        }),
   ): Promise<void> {
-    if ('beforeMs' in by) await this.sql.all('DELETE FROM audit WHERE at_ms < ?', by.beforeMs);
-    else if (by.action === null)
-      await this.sql.all('DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?', by.rowsMax);
-    else
-      await this.sql.all(
-        `DELETE FROM audit WHERE action = ? AND id <= (
-           SELECT id FROM audit WHERE action = ? ORDER BY id DESC LIMIT 1 OFFSET ?
-         )`,
-        ...[by.action, by.action, by.rowsMax],
-      );
+    if ('beforeMs' in by) {
+      await this.sql.all('DELETE FROM audit WHERE at_ms < ?', by.beforeMs);
+      return;
+    }
+    const [part, values] =
+      'action' in by
+        ? ['action = ?', [by.action]]
+        : by.accountId === null
+          ? ['account_id IS NULL', []]
+          : ['account_id = ?', [by.accountId]];
+    await this.sql.all(
+      `DELETE FROM audit WHERE ${part} AND id <= (
+         SELECT id FROM audit WHERE ${part} ORDER BY id DESC LIMIT 1 OFFSET ?
+       )`,
+      ...[...values, ...values, by.rowsMax],
+    );
   }
 
-  protected async count(sql: string): Promise<number> {
-    return (await this.first<{ count: number }>(sql))?.count ?? 0;
+  protected async count(sql: string, ...parameters: SqlValue[]): Promise<number> {
+    return (await this.first<{ count: number }>(sql, ...parameters))?.count ?? 0;
   }
 }

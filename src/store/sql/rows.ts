@@ -1,6 +1,6 @@
 /** Accounts, keys and entries as SQL has them. */
 import type { SpeakingDefaults } from '../../api/speech-settings.js';
-import type { Account, KeyProperties, LedgerEntry, ListedKey, StoredKey } from '../store.js';
+import type { Account, LedgerEntry, ListedKey, Restriction, StoredKey, StoredProperties } from '../store.js';
 import { clamped, type SqlValue } from './sql.js';
 
 /** Columns of `accounts` and of `api_keys`. */
@@ -43,6 +43,7 @@ export interface KeyRow extends AccountRow, SpeakingRow {
   readonly expires_at_ms: number | null;
   readonly credit_limit: number | null;
   readonly voices: string | null;
+  readonly by_operator: string;
   readonly spent: number;
 }
 
@@ -58,7 +59,7 @@ export const accountColumns = `
 `;
 const keyColumns = `
   api_keys.id AS key_id, prefix, api_keys.created_at_ms, revoked_at_ms, api_keys.name, expires_at_ms, credit_limit,
-  voices, api_keys.normalize_text, api_keys.speed, api_keys.lexicon, ${clamped('spent')} AS spent, ${accountColumns}
+  voices, by_operator, api_keys.normalize_text, api_keys.speed, api_keys.lexicon, ${clamped('spent')} AS spent, ${accountColumns}
 `;
 
 /** @param condition on columns of `api_keys` and `accounts` */
@@ -82,15 +83,16 @@ export const toVoices = (column: string | null): readonly string[] | null => col
 
 export const propertyColumns = [
   ...['name', 'expires_at_ms', 'credit_limit', 'voices'],
-  ...['normalize_text', 'speed', 'lexicon'],
+  ...['normalize_text', 'speed', 'lexicon', 'by_operator'],
 ] as const;
 
-export const propertyValues = (properties: KeyProperties): SqlValue[] => [
+export const propertyValues = (properties: StoredProperties): SqlValue[] => [
   properties.name,
   properties.expiresAtMs,
   properties.creditLimit,
   properties.voices?.join(',') ?? null,
   ...speakingValues(properties),
+  properties.byOperator.join(','),
 ];
 
 export const toAccount = (row: AccountRow): Account => ({
@@ -116,6 +118,7 @@ export const toKey = (row: KeyRow): StoredKey => ({
   expiresAtMs: row.expires_at_ms,
   creditLimit: row.credit_limit,
   voices: toVoices(row.voices),
+  byOperator: row.by_operator === '' ? [] : (row.by_operator.split(',') as Restriction[]),
   ...toSpeaking(row),
   spent: row.spent,
   account: toAccount(row),

@@ -1,11 +1,12 @@
 /** The parts of an act on accounts and keys. */
 import type { SpeakingDefaults } from '../../api/speech-settings.js';
 import { newWriter } from '../ledger.js';
+import { AdministrationError } from '../faults.js';
 import type {
   Account,
   BalanceChange,
   KeyKind,
-  KeyProperties,
+  StoredProperties,
   ListedAccount,
   ListedKey,
   StoredKey,
@@ -31,9 +32,16 @@ import {
   type ListedKeyRow,
 } from './rows.js';
 import { readBalanceChanges, readUsageRows } from './usage.js';
-import { clamped } from './sql.js';
+import { clamped, type Sql } from './sql.js';
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+export interface KeyBounds {
+  readonly keysPerAccountMax: number;
+  /** Of all accounts. */
+  readonly storeKeysMax: number;
+}
 
 interface ListedAccountRow extends AccountRow {
   readonly created_at_ms: number;
@@ -55,6 +63,13 @@ const listAccounts = `
 `;
 
 export class Transaction extends People implements StoreTransaction {
+  readonly #bounds: KeyBounds;
+
+  constructor(sql: Sql, bounds: KeyBounds) {
+    super(sql);
+    this.#bounds = bounds;
+  }
+
   async findAccount(by: { readonly name: string } | { readonly accountId: number }): Promise<Account | null> {
     const select = `SELECT ${accountColumns} FROM accounts`;
     const row =
@@ -137,9 +152,10 @@ export class Transaction extends People implements StoreTransaction {
     accountId: number,
     hash: Uint8Array,
     prefix: string,
-    properties: KeyProperties,
+    properties: StoredProperties,
     atMs: number,
   ): Promise<number> {
+    if (kind === 'api') await this.#refuseFull(accountId, atMs);
     return this.insert(
       `INSERT INTO api_keys (kind, account_id, hash, prefix, created_at_ms, ${propertyColumns.join(', ')})
        VALUES (?, ?, ?, ?, ?, ${propertyColumns.map(() => '?').join(', ')}) RETURNING id`,
@@ -147,7 +163,7 @@ export class Transaction extends People implements StoreTransaction {
     );
   }
 
-  async setKey(keyId: number, properties: KeyProperties): Promise<void> {
+  async setKey(keyId: number, properties: StoredProperties): Promise<void> {
     await this.sql.all(
       `UPDATE api_keys SET ${propertyColumns.map((column) => `${column} = ?`).join(', ')} WHERE id = ?`,
       ...[...propertyValues(properties), keyId],
@@ -195,6 +211,33 @@ export class Transaction extends People implements StoreTransaction {
         atMs,
       }),
     );
+  }
+
+  /** A revoked key counts for a day: otherwise creating and revoking could fill the disk. */
+  async #refuseFull(accountId: number, atMs: number): Promise<void> {
+    const { keysPerAccountMax, storeKeysMax } = this.#bounds;
+    const keys = "SELECT count(*) AS count FROM api_keys WHERE kind = 'api'";
+    const ofAccount = await this.count(`${keys} AND account_id = ? AND revoked_at_ms IS NULL`, accountId);
+    const remedy = 'or let an operator raise KEYS_PER_ACCOUNT';
+    if (ofAccount >= keysPerAccountMax)
+      throw new AdministrationError(
+        `The account has ${ofAccount} keys, the most that an account may have: revoke those that nobody uses, ${remedy}`,
+        'conflict',
+      );
+    const ofDay = await this.count(
+      `${keys} AND account_id = ? AND created_at_ms > ?`,
+      ...[accountId, atMs - DAY_MS],
+    );
+    if (ofDay >= keysPerAccountMax)
+      throw new AdministrationError(
+        `The account got ${ofDay} keys in 24 hours, the most that an account may get: try again later, ${remedy}`,
+        'conflict',
+      );
+    if (storeKeysMax < Infinity && (await this.count(`${keys} AND revoked_at_ms IS NULL`)) >= storeKeysMax)
+      throw new AdministrationError(
+        `The store has ${storeKeysMax} keys, the most that a service can hold in memory: revoke those that nobody uses`,
+        'conflict',
+      );
   }
 
   async revokeKey(keyId: number, atMs: number): Promise<void> {

@@ -1,7 +1,7 @@
 /** Acts on the store, each in one transaction. It may be open as long as the service: a store that was moved away shows. */
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Transaction } from '../sql/transaction.js';
+import { Transaction, type KeyBounds } from '../sql/transaction.js';
 import { StoreError, type StoreAdministration, type StoreTransaction, type StoreView } from '../store.js';
 import { prepareCommitMark } from './commit-mark.js';
 import { Connection } from './connection.js';
@@ -13,9 +13,9 @@ import { Statements } from './statements.js';
 /** Milliseconds between two attempts of an act to begin while another process writes. */
 const RETRY_MS = 20;
 
-const prepare = (dataDir: string) => (database: DatabaseSync) => ({
+const prepare = (dataDir: string, keys: KeyBounds) => (database: DatabaseSync) => ({
   database,
-  transaction: new Transaction(new Statements(database)),
+  transaction: new Transaction(new Statements(database), keys),
   writeCommitMark: prepareCommitMark(dataDir, database),
 });
 
@@ -36,7 +36,9 @@ export class SqliteAdministration implements StoreAdministration {
     const { database, hold } = openDatabase(dataDir, bounds);
     this.#hold = hold;
     database.close();
-    this.#connection = new Connection(dataDir, bounds, bounds.storeReadBusyMsMax, prepare(dataDir));
+    // A service reads them from the file.
+    const keys = { keysPerAccountMax: bounds.keysPerAccountMax, storeKeysMax: Infinity };
+    this.#connection = new Connection(dataDir, bounds, bounds.storeReadBusyMsMax, prepare(dataDir, keys));
   }
 
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {

@@ -11,7 +11,12 @@ import { APPLICATION_ID, SCHEMA_VERSION, migrations } from './schema.js';
 
 export type SqliteBounds = Pick<
   Bounds,
-  'storeBusyMsMax' | 'storeReadBusyMsMax' | 'storeFreeBytesMin' | 'storeCheckBytesMax' | 'storeCacheBytesMax'
+  | 'keysPerAccountMax'
+  | 'storeBusyMsMax'
+  | 'storeReadBusyMsMax'
+  | 'storeFreeBytesMin'
+  | 'storeCheckBytesMax'
+  | 'storeCacheBytesMax'
 >;
 
 export const storePath = (dataDir: string): string => join(dataDir, 'store.sqlite');

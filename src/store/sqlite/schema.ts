@@ -265,6 +265,22 @@ export const migrations = [
     normalize_text, speed, lexicon
   );
   `,
+  // Which restrictions of a key an operator set. Of those that exist it is not known who set them: they count as an
+  // operator's. Acts of members are known by their account, so that they have a part of the audit table of their own.
+  `
+  ALTER TABLE api_keys ADD COLUMN by_operator TEXT NOT NULL DEFAULT '';
+  UPDATE api_keys SET by_operator = concat_ws(',', CASE WHEN expires_at_ms IS NOT NULL THEN 'expiresAtMs' END,
+    CASE WHEN credit_limit IS NOT NULL THEN 'creditLimit' END, CASE WHEN voices IS NOT NULL THEN 'voices' END);
+
+  DROP INDEX api_keys_twice;
+  CREATE INDEX api_keys_twice ON api_keys (
+    id, account_id, kind, hash, prefix, created_at_ms, revoked_at_ms, name, expires_at_ms, credit_limit, voices,
+    normalize_text, speed, lexicon, by_operator
+  );
+
+  ALTER TABLE audit ADD COLUMN account_id INTEGER REFERENCES accounts (id);
+  CREATE INDEX audit_by_account ON audit (account_id, id);
+  `,
 ] as const;
 
 export const SCHEMA_VERSION = migrations.length;

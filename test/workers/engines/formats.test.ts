@@ -18,6 +18,7 @@ import {
   speak as speakAlone,
 } from '../../support/voices.js';
 import { eventually } from '../../support/waiting.js';
+import { opened } from '../../support/fake-speech.js';
 
 const packsIn = (modelsDir: string) => ({ modelsDir, cacheDir, bounds: limits });
 const packsEntry = new URL('../../support/engines/tones/packs.js', import.meta.url);
@@ -49,28 +50,30 @@ const openFiles = (folder: string): string[] =>
 const speak = (speech: Speech, text: string, settings: Partial<SpeechSettings>): Promise<Int16Array> =>
   new Promise((resolve, reject) => {
     const bytes: Uint8Array[] = [];
-    const context = speech.open(
-      {
-        lease: lease().granted,
-        settings: { voiceId: 'wren', temperature: 1, normalizeText: false, ...settings },
-        format: { encoding: 'pcm', sampleRateHz: outputHz },
-        framing: 'raw',
-        timestamps: false,
-      },
-      (frame) => {
-        if (frame.type === 'audio') {
-          bytes.push(frame.bytes);
-          context?.handed(frame);
-        } else if (frame.type === 'closed' || frame.type === 'failed') {
-          context?.release();
-          const pcm = Uint8Array.from(Buffer.concat(bytes));
-          if (frame.type === 'closed') resolve(new Int16Array(pcm.buffer));
-          else reject(new Error(frame.reason));
-        }
-      },
+    const context = opened(
+      speech.open(
+        {
+          lease: lease().granted,
+          settings: { voiceId: 'wren', temperature: 1, normalizeText: false, ...settings },
+          format: { encoding: 'pcm', sampleRateHz: outputHz },
+          framing: 'raw',
+          timestamps: false,
+        },
+        (frame) => {
+          if (frame.type === 'audio') {
+            bytes.push(frame.bytes);
+            context.handed(frame);
+          } else if (frame.type === 'closed' || frame.type === 'failed') {
+            context.release();
+            const pcm = Uint8Array.from(Buffer.concat(bytes));
+            if (frame.type === 'closed') resolve(new Int16Array(pcm.buffer));
+            else reject(new Error(frame.reason));
+          }
+        },
+      ),
     );
-    context?.append(text);
-    context?.end();
+    context.append(text);
+    context.end();
   });
 
 const seconds = (pcm: Int16Array) => pcm.length / outputHz;

@@ -1,0 +1,43 @@
+/** One account with many keys does its worst, for almost nothing; the others speak on. */
+import t from 'tap';
+import { createKeys } from '../../scripts/operator.js';
+import { startService, until } from '../support/service.js';
+import { openWs } from '../support/socket-client.js';
+
+const KEYS = 4;
+const SOCKETS_A_KEY = 16;
+const CONTEXTS_A_SOCKET = 64;
+const voice = { voice_id: 'wren' };
+
+t.test(
+  'four keys of one account with one credit hold all contexts that they can; other accounts are served',
+  async (t) => {
+    const service = await startService(t);
+    const { dataDir, port } = service;
+    const keys = await createKeys(
+      dataDir,
+      Array.from({ length: KEYS }, (_, i) => ['greedy', i === 0 ? 1 : null] as const),
+    );
+    const [other = ''] = await createKeys(dataDir, [['other', 10_000]]);
+    const sockets = await Promise.all(
+      keys.flatMap((key) => Array.from({ length: SOCKETS_A_KEY }, () => openWs(port, key))),
+    );
+    for (const socket of sockets) for (let i = 0; i < CONTEXTS_A_SOCKET; i++) socket.start(`c${i}`, voice);
+    const answers = () => sockets.reduce((sum, { frames }) => sum + frames.length, 0);
+    await until(() => answers() === KEYS * SOCKETS_A_KEY * CONTEXTS_A_SOCKET);
+    const started = sockets.reduce(
+      (sum, { frames }) => sum + frames.filter((frame) => frame.context_started !== undefined).length,
+      0,
+    );
+    t.comment(`${started} contexts started`);
+    for (let i = 0; i < 3; i++) {
+      const answer = await service.post('/v1/tts', { text: 'Still here.', voice: 'wren' }, { key: other });
+      t.equal(answer.status, 200);
+      await answer.arrayBuffer();
+    }
+    const client = await openWs(port, other);
+    client.start('mine', voice);
+    t.match(await client.frame(() => true), { context_id: 'mine', error: undefined });
+    for (const socket of [...sockets, client]) socket.close();
+  },
+);
