@@ -7,6 +7,7 @@
  *   npm run bench -- ws-check [--minutes N] [--json FILE]
  *   npm run bench -- overload [--only PARTS] [--seconds N] [--capacity N] [--quick] [--json FILE]
  *   npm run bench -- tokens [--json FILE]
+ *   npm run bench -- text [--json FILE]
  *   npm run bench -- dialects [--json FILE]
  *   npm run bench -- peers [--only piper,small] [--json FILE]
  *   npm run bench -- voices [--only sharing,loading] [--json FILE]
@@ -60,6 +61,7 @@ import {
 } from './socket-scenarios.js';
 import type { Target } from './streams.js';
 import { measureLoading, measureSharing } from './voices.js';
+import { measureText } from './text.js';
 import { measureTokens, tokenKeysNeeded } from './token-scenarios.js';
 
 const options = readArguments('bench', usage, readOptions);
@@ -202,6 +204,9 @@ const runTokens = (): Promise<void> =>
     { OVERLOAD: 'late' },
   );
 
+const runText = (): Promise<void> =>
+  withTarget(1, pcm, (service, target) => measure('text', () => measureText(target, service)));
+
 const runDialects = (): Promise<void> =>
   withTarget(1, pcm, (service, target) => measure('dialects', () => measureDialects(target, service)), {
     ...serviceOptions.env,
@@ -235,6 +240,7 @@ const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   'ws-check': runCheck,
   overload: runOverload,
   tokens: runTokens,
+  text: runText,
   dialects: runDialects,
   peers: runPeers,
   voices: runVoices,

@@ -9,6 +9,7 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
        npm run bench -- ws-check [--minutes N] [--json FILE]
        npm run bench -- overload [--only PARTS] [--seconds N] [--capacity N] [--quick] [--rate HZ] [--json FILE]
        npm run bench -- tokens [--json FILE]
+       npm run bench -- text [--json FILE]
        npm run bench -- dialects [--json FILE]
        npm run bench -- peers [--only PARTS] [--json FILE]
        npm run bench -- voices [--only PARTS] [--json FILE]
@@ -22,6 +23,7 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
   overload       what the machine carries, and more; parts: cold and warm (listeners at once), half, steady, neighbour,
                  0.8, 2, 4, 10 (times its capacity), burst, flood, greedy, throughput and audible
   tokens         text that arrives as a language model writes it
+  text           what a character of prose, of chat with markup and of addresses costs the front thread
   dialects       first audio through the listeners for clients of other services
   peers          a Piper voice here and in sherpa-onnx, and small voices beside programs; parts: piper and small
   voices         memory and load time of voices of 62 MB; parts: sharing and loading
@@ -46,6 +48,7 @@ const programs = {
   'ws-check': ['check'],
   overload: [...overloadParts, 'throughput', 'audible'],
   tokens: ['tokens'],
+  text: ['text'],
   dialects: ['dialects'],
   peers: ['piper', 'small'],
   voices: ['sharing', 'loading'],

@@ -11,7 +11,7 @@ const paragraph =
 /** Code points of the long texts. */
 export const longTextCharacters = 5_000;
 
-const repeatTo = (text: string, characters: number): string =>
+export const repeatTo = (text: string, characters: number): string =>
   text.repeat(Math.ceil(characters / text.length)).slice(0, characters);
 
 export const longText = repeatTo(paragraph, longTextCharacters);

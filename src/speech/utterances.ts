@@ -8,13 +8,7 @@ import { codePointCount, endOfSlice } from '../text/code-points.js';
 import { pronounced, type Lexicon } from '../text/lexicon.js';
 import { normalise } from '../text/normalise/normalise.js';
 import { MarkedForms } from '../text/marked-forms.js';
-import {
-  mergeReplacements,
-  type Markup,
-  type Origins,
-  type Replacement,
-  type SpokenForm,
-} from '../text/replacements.js';
+import { mergeReplacements, type Markup, type Origins, type SpokenForm } from '../text/replacements.js';
 import { Segmenter, type Segment } from '../text/segments.js';
 import {
   isSocketFraming,
@@ -48,25 +42,13 @@ export const requestOf = (
   language: string,
   lexicons: readonly Lexicon[] = [],
   origins?: Origins,
-): Omit<SegmentRequest, 'seed' | 'utteranceSeed'> => ({
-  text,
-  words,
-  ...spokenForms(
-    forms,
-    pronounced(lexicons, text, words, language, origins, startsInToken),
-    settings.normalizeText ? normalise(text, words, bounds, language, origins) : [],
-  ),
-  before,
-  beforeIsWhole: beforeIsWhole === true,
-  after,
-  ...(pauseMs !== undefined && { pauseMs }),
-  settings,
-});
-
-/** @param lists the strongest first */
-const spokenForms = (...lists: readonly (readonly Replacement[])[]): Pick<SegmentRequest, 'spoken'> => {
-  const spoken = lists.reduceRight((weaker, stronger) => mergeReplacements(stronger, weaker));
-  return spoken.length === 0 ? {} : { spoken };
+): Omit<SegmentRequest, 'seed' | 'utteranceSeed'> => {
+  const numbers = settings.normalizeText ? normalise(text, words, bounds, language, origins) : [];
+  const found = pronounced(lexicons, text, words, language, origins, startsInToken);
+  const spoken = mergeReplacements(forms, mergeReplacements(found, numbers));
+  const request = { text, words, before, beforeIsWhole: beforeIsWhole === true, after, settings };
+  if (pauseMs !== undefined) return { ...request, pauseMs };
+  return spoken.length === 0 ? request : { ...request, spoken };
 };
 
 /** The tokens of a segment, from which the actor reports times. */

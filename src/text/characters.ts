@@ -16,7 +16,8 @@ export const CLOSER = 16;
 export const SPACELESS = 32;
 /** One character takes about as long to say as three letters. */
 export const DENSE = 64;
-const KNOWN = 128;
+/** All characters that were looked up; alone, of letters, digits and signs that end nothing. */
+export const KNOWN = 128;
 
 /** Scripts without white space between words. */
 const dictionaryScripts =

@@ -88,6 +88,8 @@ const unit =
   /^\d (?:in|ft|yds?|oz|lbs?|mi|gal|qt|pt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?|[cmk]m|[mk]?g)$/;
 
 const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}.…]+$/gu;
+/** Most tokens need no search for their edges. */
+const hasNone = /^[a-z].*\.$/i;
 
 /**
  * @param token the token before the white space, with all its punctuation; its last terminator is a full stop or an
@@ -96,9 +98,9 @@ const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}.…]+$/gu;
  * @param code primary subtag of the language: `de`
  */
 export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en'): FullStop => {
-  const bare = token.replace(edges, '');
-  if (/(?:\.\.|…)$/u.test(bare)) return 'unless-lower-case';
-  const whole = bare.replace(/\.$/u, '');
+  const bare = hasNone.test(token) ? token : token.replace(edges, '');
+  if (bare.endsWith('..') || bare.endsWith('…')) return 'unless-lower-case';
+  const whole = bare.endsWith('.') ? bare.slice(0, -1) : bare;
   const isAfterNumber = whole.charAt(1) === ' ';
   if (isAfterNumber && unit.test(whole)) return 'unless-either';
   const stem = isAfterNumber ? whole.slice(2) : whole;
@@ -117,6 +119,6 @@ export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en')
   if (numbering.has(lower)) return 'unless-digit';
   if (sureNumbering.has(lower)) return 'unless-either';
   // U.S., J.R.R., e.g.
-  if (/^\p{L}(?:\.\p{L})+$/u.test(stem)) return 'inside';
+  if (stem.includes('.') && /^\p{L}(?:\.\p{L})+$/u.test(stem)) return 'inside';
   return 'ends';
 };

@@ -46,6 +46,7 @@ export const mergeReplacements = (
   weaker: readonly Replacement[],
 ): readonly Replacement[] => {
   if (stronger.length === 0) return weaker;
+  if (weaker.length === 0) return stronger;
   const merged: Replacement[] = [];
   let at = 0;
   for (const form of weaker) {

@@ -36,21 +36,19 @@ const dictionaryWords = (token: string, offset: number, spans: Span[]): void => 
  */
 export const wordSpans = (text: string): Span[] => {
   const spans: Span[] = [];
-  const addToken = (start: number, end: number) => {
-    const token = text.slice(start, end);
-    if (needsDictionary(token)) dictionaryWords(token, start, spans);
-    else spans.push({ start, end });
-  };
-  let tokenStart = -1;
-  for (let i = 0; i < text.length; i++) {
-    // White space is always one UTF-16 unit, so surrogate pairs do not matter here.
-    const white = (classOf(text.charCodeAt(i)) & WHITE) !== 0;
-    if (white && tokenStart >= 0) {
-      addToken(tokenStart, i);
-      tokenStart = -1;
-    } else if (!white && tokenStart < 0) tokenStart = i;
+  for (let at = 0; at < text.length; at++) {
+    const start = at;
+    let bits = 0;
+    for (; at < text.length; at++) {
+      const unit = text.charCodeAt(at);
+      // White space is always one UTF-16 unit, so surrogate pairs do not matter here.
+      if (classOf(unit) & WHITE) break;
+      bits |= unit;
+    }
+    const token = bits > 0x7f ? text.slice(start, at) : null;
+    if (token !== null && needsDictionary(token)) dictionaryWords(token, start, spans);
+    else if (at > start) spans.push({ start, end: at });
   }
-  if (tokenStart >= 0) addToken(tokenStart, text.length);
   return spans;
 };
 

@@ -46,7 +46,7 @@ const partsOf = (text: string): Address | null => {
 
 /** Whether a run of letters is read letter by letter: it is short, has no vowel or is known. */
 export const isSpelled = (run: string): boolean =>
-  run.length === 1 || spelled.has(run.toLowerCase()) || (run.length <= 5 && !/[aeiouyà-ÿ]/iu.test(run));
+  run.length <= 5 && (run.length === 1 || spelled.has(run.toLowerCase()) || !/[AEIOUYaeiouyÀ-ÿŸ]/.test(run));
 
 /** Steps of a path that are read out. */
 const stepsMax = 4;
@@ -58,18 +58,43 @@ const isOpaque = (step: string): boolean =>
   (step.match(/\d(?=\p{L})|\p{L}(?=\d)/gu)?.length ?? 0) > 2 ||
   /[\p{L}\d]{25}/u.test(step);
 
+/** Most steps: nothing in them can be opaque, or joined. */
+const isWord = /^[a-z]{1,24}$/i;
+
 /** The steps of a path that are worth reading. */
 const stepsOf = (path: string): string[] => {
-  const steps = path.split('/').filter((step) => step !== '');
-  const opaque = steps.findIndex(isOpaque);
-  return steps.slice(0, opaque < 0 ? stepsMax : Math.min(opaque, stepsMax)).map((step) => {
-    const plain = step.replace(/%2[0-9a-f]/gi, ' ');
-    return (plain.match(/[-_]/g)?.length ?? 0) > hyphensMax ? plain.replace(/[-_]+/g, ' ') : plain;
-  });
+  const steps: string[] = [];
+  for (const step of path === '' ? [] : path.split('/')) {
+    if (step === '') continue;
+    if (steps.length === stepsMax) break;
+    if (isWord.test(step)) steps.push(step);
+    else if (isOpaque(step)) break;
+    else {
+      const plain = step.replace(/%2[0-9a-f]/gi, ' ');
+      const isJoined = (plain.match(/[-_]/g)?.length ?? 0) > hyphensMax;
+      steps.push(isJoined ? plain.replace(/[-_]+/g, ' ') : plain);
+    }
+  }
+  return steps;
 };
 
-const piece = /\p{L}+|\d+|[^\p{L}\d]/gu;
-const isLetters = /^\p{L}/u;
+type Kind = 'letter' | 'digit' | 'sign';
+const isLetter = /\p{L}/u;
+
+const kindOf = (character: number): Kind => {
+  const folded = character | 0x20;
+  if (folded >= 0x61 && folded <= 0x7a) return 'letter';
+  if (character >= 0x30 && character <= 0x39) return 'digit';
+  return character > 0x7f && isLetter.test(String.fromCodePoint(character)) ? 'letter' : 'sign';
+};
+
+/** The end of the run of letters or digits, or of the sign, that begins at `from`. */
+const endOfPiece = (text: string, from: number, kind: Kind): number => {
+  const sizeAt = (at: number) => (text.codePointAt(at)! > 0xff_ff ? 2 : 1);
+  let at = from + sizeAt(from);
+  while (kind !== 'sign' && at < text.length && kindOf(text.codePointAt(at)!) === kind) at += sizeAt(at);
+  return at;
+};
 
 const signNames: ReadonlyMap<string, Exclude<keyof AddressWords, 'cardinal' | 'letter'>> = new Map([
   ['@', 'at'],
@@ -97,16 +122,19 @@ const eachOf = (text: string, wordOf: (character: string) => string): string => 
 const spell = (text: string, words: AddressWords, country = ''): string => {
   let spoken = '';
   let before = '';
-  for (const part of text.match(piece) ?? []) {
-    const sign = signNames.get(part);
+  for (let from = 0, end = 0; from < text.length; from = end) {
+    const kind = kindOf(text.codePointAt(from)!);
+    end = endOfPiece(text, from, kind);
+    const part = text.slice(from, end);
     let said = part;
-    if (sign !== undefined) said = words[sign];
-    else if (part >= '0' && part < ':') {
+    if (kind === 'sign') {
+      const sign = signNames.get(part);
+      said = sign === undefined ? '' : words[sign];
+    } else if (kind === 'digit') {
       const isRound = /^[1-9]000$/.test(part) && before !== ':';
       said = isRound ? words.cardinal(part) : eachOf(part, (digit) => words.cardinal(digit));
-    } else if (!isLetters.test(part)) said = '';
-    // Not the article in a title: "how-to-bake-a-cake".
-    else if (part !== 'a' || before !== ' ') {
+    } else if (part !== 'a' || before !== ' ') {
+      // Not the article in a title: "how-to-bake-a-cake".
       const isCountry = part === country && before === '.' && part !== 'co';
       if (isCountry || isSpelled(part)) said = eachOf(part.toUpperCase(), (letter) => words.letter(letter));
     }

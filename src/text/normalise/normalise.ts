@@ -191,7 +191,10 @@ export const addressesIn = (
     end = words[at]!.end;
     const raw = text.slice(start, end);
     // The brackets of <https://example.com> are none of the text's.
-    const { lead, core, tail } = trim(/^<.*>$/.test(raw) ? raw.slice(1, -1) : raw, raw.length);
+    const { lead, core, tail } = trim(
+      raw.startsWith('<') && raw.endsWith('>') ? raw.slice(1, -1) : raw,
+      raw.length,
+    );
     const address = spokenAddress(core, rulesFor(language)?.addressWords);
     if (address === null || address === raw) return;
     if (at === 0) found.length = 0;
