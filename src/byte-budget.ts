@@ -68,19 +68,21 @@ export type KeyedRefusal = 'pool' | 'account';
 export type PartOfAccount = Pick<ByteBudget, 'take' | 'giveBack'>;
 
 /**
- * A budget whose holders belong to members, mostly accounts. A member may hold half of what the others leave, and at least
- * `leastBytes` while there is room: of N members that take all they may, each has 1 / (N + 1), and as much is free for a
- * newcomer.
+ * A budget whose holders belong to members, mostly accounts. A member may hold half of what the others leave (or another part
+ * of it), and at least `leastBytes` while there is room: of N members that take half, each has 1 / (N + 1), and as much is free
+ * for a newcomer.
  */
 export class KeyedBudget {
   readonly #total: ByteBudget;
   readonly #leastBytes: number;
+  readonly #part: number;
   /** Bytes by member, without members that hold none. */
   readonly #takenBytes = new Map<Member, number>();
 
-  constructor(bytesMax: number, leastBytes: number) {
+  constructor(bytesMax: number, leastBytes: number, part = 1 / 2) {
     this.#total = new ByteBudget(bytesMax);
     this.#leastBytes = leastBytes;
+    this.#part = part;
   }
 
   get taken(): number {
@@ -97,7 +99,7 @@ export class KeyedBudget {
     const own = this.takenBy(member);
     const left = this.#total.bytesMax - (this.#total.taken - own);
     if (own + bytes > left) return 'pool';
-    return own + bytes > Math.max(this.#leastBytes, left / 2) ? 'account' : null;
+    return own + bytes > Math.max(this.#leastBytes, left * this.#part) ? 'account' : null;
   }
 
   /** @returns `null`, or what refuses: then nothing is taken */

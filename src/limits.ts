@@ -136,6 +136,12 @@ export const limits = {
   socketsPerKeyMax: 16_384,
   /** Contexts of one WebSocket. */
   contextsPerSocketMax: 64,
+  /** Open WebSockets that have not shown a key, which may come in the first message; one more is answered 503. */
+  keylessSocketsMax: 256,
+  /** Bytes of one message of a WebSocket whose handshake had no key. The library cannot raise it when the key is known. */
+  keylessMessageBytesMax: 4 * KiB,
+  /** Pings and pongs of a WebSocket before it has shown a key; one that sends more is dropped. */
+  keylessControlFramesMax: 16,
   /** Bytes of one message from a WebSocket; the library drops a socket that sends more. */
   socketMessageBytesMax: 1 * MiB,
   /** Bytes in UTF-8 of the text in one message: three times as many, escaped as JSON, still fit a message. */

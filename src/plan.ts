@@ -22,6 +22,7 @@ const CONNECTIONS_MIN = 64;
 const CONSOLE_CONNECTIONS_MIN = 16;
 /** Share of the connections; the rest are for requests. */
 const SOCKETS_PART = 0.8;
+const KEYLESS_SOCKETS_PART = 0.125;
 /** Messages that wait, in the largest ones: so that two accounts have room. */
 const WAITING_MESSAGES_MIN = 4;
 /** Steps of the binary search for the factor. */
@@ -142,6 +143,7 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
     socketsMax,
     socketsPerKeyMax: config.socketsPerKey ?? socketsMax,
     keysPerAccountMax: config.keysPerAccountMax,
+    keylessSocketsMax: Math.min(limits.keylessSocketsMax, Math.ceil(socketsMax * KEYLESS_SOCKETS_PART)),
     resultSpoolFilesMax,
     consoleConnectionsMax,
     unsentAudioBytesMax: part(limits.unsentAudioBytesMax),

@@ -18,6 +18,9 @@ const otherReasons = [
   'textsOfAccountExhausted',
   // The bound that the operator gave each key.
   'socketsOfKeyExhausted',
+  // What callers may have who have not shown a key.
+  'connectionsOfAddressExhausted',
+  'keylessSocketsExhausted',
   /** The body or query does not validate: 422. */
   'requestInvalid',
   'voiceUnknown',

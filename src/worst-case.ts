@@ -123,7 +123,8 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
     results: bounds.resultMemoryInFlightBytesMax + bounds.resultSpoolFilesMax * unit.spooledResult,
     requestText: bounds.bodyBytesInFlightMax + bounds.requestCharactersInFlightMax * unit.requestCharacter,
     socketText: bounds.socketCharactersInFlightMax * unit.socketCharacter + bounds.waitingMessageBytesMax,
-    connections: bounds.connectionsMax * connection,
+    connections:
+      bounds.connectionsMax * connection + bounds.keylessSocketsMax * bounds.keylessMessageBytesMax,
     socketBuffers: bounds.socketBufferedBytesInFlightMax + bounds.socketsMax * unit.socketFrame,
     answers:
       bounds.socketAnswerBytesInFlightMax * unit.answerUnit +

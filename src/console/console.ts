@@ -4,6 +4,7 @@
  *
  *   built --listen--> serving --stopAccepting--> draining (live views end, speech goes on) --close--> closed
  */
+import { ConnectionPool } from '../front/connections.js';
 import { Listener } from '../front/listener.js';
 import type { Certificate } from '../front/certificate.js';
 import { figuresOf, type Server } from '../front/server.js';
@@ -78,20 +79,23 @@ export class Console {
     this.#administration = administration;
     const { clock } = server.shared.services;
     this.#parts = parts;
+    const { host, origin, port } = config.console;
+    const connections = new ConnectionPool(bounds.consoleConnectionsMax, clock).listener();
     this.#services = {
       ...server.shared.services,
+      connections,
+      isBehindProxy: origin !== null,
       bounds: { ...bounds, bodyBytesMax: bounds.consoleBodyBytesMax },
       cors: consolePolicy,
       errors: consoleErrors,
       registry: new Registry<InFlight>(),
     };
-    const { host, origin, port } = config.console;
     const scheme = certificate === null ? 'http' : 'https';
     const gate = new Gate({ host, origin, scheme, url: () => this.url });
     const cookies = new Cookies(origin === null ? certificate !== null : origin.startsWith('https:'));
     const throttle = new Throttle(bounds, clock);
     const sessions = new Sessions({ administration, cookies, bounds, log });
-    const door = new Door({ gate, throttle, cookies, sessions, isBehindProxy: origin !== null });
+    const door = new Door({ gate, throttle, cookies, sessions });
     const live = new Live({ door, sessions, read: parts.live, log });
     const voices = new InstalledVoices(parts);
     const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });
@@ -108,6 +112,7 @@ export class Console {
       if (sessions.hashIn(head) === null || !door.mayAsk(exchange, head)) return null;
       // Without an answer here, the page makes the call itself, and shows why it fails.
       const session = await sessions.find(head).catch(() => null);
+      if (session !== null) exchange.known();
       return session && { claimed: true, user: session.user, ...about() };
     });
     const samples = new Samples({ speech: parts.speech, textFor: (id) => voices.sampleTextOf(id), bounds });
@@ -125,10 +130,8 @@ export class Console {
     this.#sessions = sessions;
     this.#live = live;
     const listener: Listener = new Listener({
-      ...{ host, port, certificate, clock, log, metrics },
+      ...{ host, port, certificate, connections, bounds, clock, log, metrics },
       variables: { host: 'CONSOLE_HOST', port: 'CONSOLE_PORT' },
-      connections: { open: 0 },
-      bounds: { ...bounds, connectionsMax: bounds.consoleConnectionsMax },
       addRoutes: (app) => {
         const playground = { ...parts, ...server.shared, administration, door, sessions };
         // Speech is answered as on the public port, its errors included.

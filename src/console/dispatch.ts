@@ -6,7 +6,7 @@ import { readBody } from '../front/body-reader.js';
 import type { Header } from '../front/cors.js';
 import type { Exchange } from '../front/exchange.js';
 import type { Reply } from '../front/reply.js';
-import type { RequestHead } from '../front/request-head.js';
+import { forwardedAddress, type RequestHead } from '../front/request-head.js';
 import type { Handler, Route } from '../front/routes.js';
 import { badRequest, jsonReply, replyFault, replyRefusal, replyWhenDone } from './answers.js';
 import { callNames, checkRole, validators, type Caller, type createCalls } from './calls.js';
@@ -24,8 +24,6 @@ export interface DoorParts {
   readonly throttle: Throttle;
   readonly cookies: Cookies;
   readonly sessions: Sessions;
-  /** Whether a proxy in front of us says where clients are. */
-  readonly isBehindProxy: boolean;
 }
 
 /** Every request below /api passes through it. */
@@ -37,9 +35,8 @@ export class Door {
   }
 
   /** The client's address: the one that the proxy saw, or the one of the connection. */
-  addressOf(exchange: Exchange, { forwardedFor }: Pick<RequestHead, 'forwardedFor'>): string {
-    const seen = forwardedFor.split(',').at(-1)?.trim() ?? '';
-    return this.#parts.isBehindProxy && seen !== '' ? seen : exchange.peer;
+  addressOf(exchange: Exchange, head: Pick<RequestHead, 'forwardedFor'>): string {
+    return (exchange.services.isBehindProxy && forwardedAddress(head)) || exchange.peer;
   }
 
   /** Refuses a request of another site, or of an address that calls too often. @returns whether to go on */
@@ -108,6 +105,7 @@ export class Door {
         const answer = async (): Promise<Reply> => {
           const headers: Header[] = [];
           const session = await sessions.find(head);
+          if (session !== null) exchange.known();
           checkRole(name, session?.user ?? null);
           const caller: Caller = {
             ...{ address, session },

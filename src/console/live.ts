@@ -66,7 +66,11 @@ export class Live {
     const { door, sessions } = this.#parts;
     if (!door.admits(exchange, head)) return;
     sessions.demand(head).then(
-      (session) => exchange.guard(() => this.#watch(exchange, session)),
+      (session) =>
+        exchange.guard(() => {
+          exchange.known();
+          this.#watch(exchange, session);
+        }),
       (error: unknown) => exchange.guard(() => replyFault(exchange, error)),
     );
   };

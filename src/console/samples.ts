@@ -128,6 +128,7 @@ export const sampleRoute =
     if (!door.admits(exchange, head)) return;
     const answer = async (): Promise<Reply> => {
       await sessions.demand(head);
+      exchange.known();
       const body = await samples.of(new URLSearchParams(head.query).get('voice') ?? '');
       return { status: 200, contentType: 'audio/mpeg', body };
     };

@@ -7,9 +7,9 @@
  * - Attempts from the machine itself do not count for the name.
  * - `npm run console -- link` gives an operator a new password.
  */
-import { isIPv4 } from 'node:net';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
+import { networkOf } from '../network.js';
 import { ConsoleRefusal } from './refusal.js';
 
 interface Bucket {
@@ -56,21 +56,6 @@ export class Buckets {
     return { left: Math.min(atOnceMax, left + (atMs - before) / everyMs), atMs };
   }
 }
-
-/** For IPv6 the network, because a client can choose addresses within it. An IPv4 address within IPv6 stays an address. */
-export const networkOf = (address: string): string => {
-  if (isIPv4(address)) return address;
-  const [start = '', end] = address.toLowerCase().split('::');
-  const groups = start === '' ? [] : start.split(':');
-  if (end !== undefined) {
-    const last = end === '' ? [] : end.split(':');
-    while (groups.length + last.length < 8) groups.push('0');
-    groups.push(...last);
-  }
-  const short = groups.map((group) => group.replace(/^0+(?=.)/, ''));
-  const isIPv4Mapped = short.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
-  return (isIPv4Mapped ? short.slice(6) : short.slice(0, 4)).join(':');
-};
 
 const isLoopback = (address: string): boolean =>
   /^127\.|^(?:0*:)*0*1$|^::1$|^(?:0*:){5}ffff:7f|^::ffff:127\./i.test(address);

@@ -127,6 +127,7 @@ export const usageCsvRoute =
     if (!door.admits(exchange, head)) return;
     const answer = async (): Promise<void> => {
       const { user } = await sessions.demand(head);
+      exchange.known();
       const question = questionIn(head.query);
       await settled();
       await sendPages(exchange, user, question, administration);

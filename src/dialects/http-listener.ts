@@ -26,7 +26,7 @@ export interface DialectParts {
   readonly bounds: Bounds;
 }
 
-export interface SocketPath extends Pick<SocketRouteParts, 'authenticate'> {
+export interface SocketPath extends Pick<SocketRouteParts, 'authenticate' | 'comesWithoutKey'> {
   readonly path: string;
 }
 
@@ -58,10 +58,15 @@ export class HttpListener implements FurtherListener {
   readonly #listener: Listener;
 
   constructor({ bounds, certificate, config, shared }: DialectParts, dialect: HttpDialect) {
-    const { connections, isDraining, sockets } = shared;
+    const { isDraining, sockets } = shared;
+    const connections = shared.connections.listener();
     const routePrefix = `${dialect.name}:`;
     const cors = new Cors(config.corsOrigins, corsHeaders);
-    const services: Services = { ...shared.services, cors, errors: dialect.errors, routePrefix };
+    const services: Services = {
+      ...shared.services,
+      ...{ connections, cors, routePrefix },
+      errors: dialect.errors,
+    };
     const { clock, log, metrics } = services;
     this.name = dialect.name;
     this.speechRoutes = dialect.speechPaths.map((path) => routePrefix + path);

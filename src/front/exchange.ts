@@ -10,11 +10,13 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { describeFault } from '../fault.js';
 import { forgetLastMatch } from '../last-match.js';
+import { networkOf } from '../network.js';
 import type { RefusalReason } from '../metrics.js';
 import { FirstAudio } from '../speech/first-audio.js';
 import type { ActiveKey } from '../store/store.js';
 import type { Header } from './cors.js';
 import type { InFlight, Services } from './services.js';
+import type { Stranger } from './strangers.js';
 import { readTrace, traceFields, traceHeaders, type Trace } from './trace.js';
 import type { HttpRequest, HttpResponse } from './uws.js';
 
@@ -44,18 +46,22 @@ export class Exchange implements InFlight {
   readonly services: Services;
   /** The page's origin as its browser reports it; empty if there is none. Never send it back. */
   readonly origin: string;
-  /** The client asks that the connection ends with this response. The library obeys, and does not say so. */
-  readonly #isLast: boolean;
+  /** The address that the connection comes from: the client's, or a proxy's. */
+  readonly peer: string;
+  /** The connection ends with this response. If the client asks for that, the library obeys, and does not say so. */
+  #isLast: boolean;
   /** `null` without a valid `traceparent`. */
   readonly trace: Trace | null;
-  /** Set once they are known. */
-  key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined;
+  /** For the log; set once it is known. */
   characters: number | undefined;
   hasContext = false;
   sender: InFlight['sender'];
   readonly #res: HttpResponse;
   readonly #startMs: number;
   readonly #overListeners: (() => void)[] = [];
+  /** Its connection, as one of its address; `null`: it has shown a key. */
+  #stranger: Stranger | null;
+  #key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined;
   #status: number | undefined;
   #firstAudio: FirstAudio | undefined;
   #begun = false;
@@ -81,6 +87,11 @@ export class Exchange implements InFlight {
     this.trace = readTrace(req);
     this.#startMs = services.clock();
     this.id = randomUUID();
+    this.peer = Buffer.from(res.getRemoteAddressAsText()).toString();
+    const { strangers } = services.connections;
+    const network = networkOf(this.peer);
+    strangers.stir(network);
+    this.#stranger = strangers.hold(network);
     services.registry.add(this);
   }
 
@@ -89,9 +100,34 @@ export class Exchange implements InFlight {
     return this.#outcome !== undefined;
   }
 
-  /** The address that the connection comes from: the client's, or a proxy's. Empty once the exchange is over. */
-  get peer(): string {
-    return this.isOver ? '' : Buffer.from(this.#res.getRemoteAddressAsText()).toString();
+  /** Set once it is known. */
+  get key(): Pick<ActiveKey, 'keyId' | 'accountId'> | undefined {
+    return this.#key;
+  }
+
+  set key(key: Pick<ActiveKey, 'keyId' | 'accountId'>) {
+    this.#key = key;
+    this.known();
+  }
+
+  /** The client has shown who it is. */
+  known(): void {
+    this.#stranger?.known();
+    this.#stranger = null;
+  }
+
+  /**
+   * A proxy says that the connection serves this client.
+   *
+   * @returns false if the client's address has too many connections
+   */
+  comesFrom(address: string): boolean {
+    const { connections } = this.services;
+    const network = networkOf(address);
+    const refusal = connections.refusalOf(network);
+    this.#stranger?.leave();
+    this.#stranger = connections.strangers.hold(network);
+    return refusal !== 'connectionsOfAddressExhausted';
   }
 
   get outcome(): Outcome | undefined {
@@ -174,6 +210,7 @@ export class Exchange implements InFlight {
     for (const [name, value] of traceHeaders(this.trace)) this.#res.writeHeader(name, value);
     for (const [name, value] of headers) this.#res.writeHeader(name, value);
     for (const [name, value] of this.#connectionHeaders(status, close)) this.#res.writeHeader(name, value);
+    this.#isLast ||= close;
     for (const [name, value] of this.services.cors.headersFor(this.origin))
       if (!headers.some(([given]) => given === name)) this.#res.writeHeader(name, value);
   }
@@ -237,14 +274,14 @@ export class Exchange implements InFlight {
    * The connection changes its protocol and is not a request any more: the log gets no line.
    * @param upgrade takes the response over; status line and headers are written
    */
-  switchProtocols(upgrade: (res: HttpResponse) => void): void {
+  switchProtocols(upgrade: (res: HttpResponse, stranger: Stranger | null) => void): void {
     if (this.isOver) return;
     this.corked((res) => {
       this.writeHead(101, null);
       this.#outcome = 'complete';
       this.services.registry.delete(this);
       this.services.metrics.request(this.route, 101);
-      upgrade(res);
+      upgrade(res, this.#stranger);
     });
   }
 
@@ -252,6 +289,7 @@ export class Exchange implements InFlight {
   drop(outcome: Exclude<Outcome, 'complete' | 'aborted'>): void {
     if (this.isOver) return;
     const res = this.#res;
+    this.#isLast = true;
     this.#over(outcome);
     // This calls the abort handler, which does nothing because the exchange is over.
     res.close();
@@ -293,6 +331,8 @@ export class Exchange implements InFlight {
     this.#outcome = outcome;
     const { metrics, registry } = this.services;
     registry.delete(this);
+    if (outcome === 'aborted' || this.#isLast) this.#stranger?.leave();
+    else this.#stranger?.rest();
     metrics.request(this.route, this.#status ?? null);
     if (outcome === 'failed') metrics.failed(this.route);
     for (const listener of this.#overListeners.splice(0)) this.#notify(listener);

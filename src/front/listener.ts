@@ -12,12 +12,15 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
+import { networkOf } from '../network.js';
 import { appWith, CertificateError, type Certificate } from './certificate.js';
+import type { ConnectionRefusal, Connections } from './connections.js';
 import {
   closeListenSocket,
   createApp,
   listenOn,
   localPort,
+  type HttpResponse,
   type ListenSocket,
   type TemplatedApp,
 } from './uws.js';
@@ -64,11 +67,6 @@ const probe = (host: string, port: number): Promise<{ port: number } | { code: s
     });
   });
 
-/** How many connections are open, of one listener or of several that share a bound. */
-export interface ConnectionCount {
-  open: number;
-}
-
 /** Milliseconds between two log lines about refused connections. */
 const WARN_EVERY_MS = 10_000;
 
@@ -76,43 +74,52 @@ const WARN_EVERY_MS = 10_000;
  * Counts the connections, and closes those beyond the bound before it reads a byte of them. Otherwise the service would
  * meet the system's bound on open files: then the library's accept loop spins, and the store cannot open a file.
  */
-class Connections {
+class Gatekeeper {
   readonly #parts: ListenerParts;
-  readonly #count: ConnectionCount;
   #refused = 0;
   #warnedMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
-    this.#count = parts.connections;
   }
 
   /** Counts the app's connections from now on. */
   watch(app: TemplatedApp): void {
+    const { connections } = this.#parts;
     app.filter((res, change) => {
-      this.#count.open += change;
-      if (change < 0 || this.#count.open <= this.#parts.bounds.connectionsMax) return;
-      // The filter is called again for this end.
-      res.close();
-      this.#parts.metrics.refused('connectionPoolExhausted', '*');
-      this.#refused++;
-      this.#warn();
+      if (change > 0) this.#opened(res);
+      else connections.open--;
     });
   }
 
-  /** The library reports that a WebSocket's connection opens, and not that it ends. */
-  webSocketEnded(): void {
-    this.#count.open--;
+  #opened(res: HttpResponse): void {
+    const { connections } = this.#parts;
+    const address = networkOf(Buffer.from(res.getRemoteAddressAsText()).toString());
+    const refusal = connections.refusalOf(address);
+    connections.open++;
+    if (refusal === null) {
+      connections.strangers.rest(address);
+      // It has ended without a request: an exchange puts a handler of its own in this place.
+      res.onAborted(() => connections.strangers.stir(address));
+      return;
+    }
+    // The filter is called again for this end.
+    res.close();
+    this.#parts.metrics.refused(refusal, '*');
+    this.#refused++;
+    this.#warn(refusal, address);
   }
 
-  #warn(): void {
-    const { bounds, clock, log } = this.#parts;
+  #warn(refusal: ConnectionRefusal, address: string): void {
+    const { clock, connections, log } = this.#parts;
     const nowMs = clock();
     if (nowMs - this.#warnedMs < WARN_EVERY_MS) return;
     this.#warnedMs = nowMs;
     log.warn(
-      { connectionsMax: bounds.connectionsMax, refused: this.#refused },
-      'too many connections: new ones are closed',
+      { connectionsMax: connections.max, refused: this.#refused, refusal, address },
+      refusal === 'connectionPoolExhausted'
+        ? 'too many connections: new ones are closed'
+        : 'too many connections of one address without a key: new ones are closed',
     );
     this.#refused = 0;
   }
@@ -131,9 +138,9 @@ export interface ListenerParts {
   readonly addRoutes: (app: TemplatedApp) => void;
   /** `null`: no TLS. */
   readonly certificate: Certificate | null;
-  /** Counts the open connections of the listeners that share `connectionsMax`. */
-  readonly connections: ConnectionCount;
-  readonly bounds: Pick<Bounds, 'connectionsMax' | 'certificatesInUseMax'>;
+  /** Counts its open connections. */
+  readonly connections: Connections;
+  readonly bounds: Pick<Bounds, 'certificatesInUseMax'>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'refused'>;
@@ -141,7 +148,7 @@ export interface ListenerParts {
 
 export class Listener {
   readonly #parts: ListenerParts;
-  readonly #connections: Connections;
+  readonly #gatekeeper: Gatekeeper;
   /** The newest last. */
   readonly #serving: Serving[] = [];
   #socket: ListenSocket | null = null;
@@ -149,7 +156,7 @@ export class Listener {
   /** @throws {CertificateError} the library refuses the certificate */
   constructor(parts: ListenerParts) {
     this.#parts = parts;
-    this.#connections = new Connections(parts);
+    this.#gatekeeper = new Gatekeeper(parts);
     this.#serving.push(this.#serve(parts.certificate));
   }
 
@@ -164,9 +171,9 @@ export class Listener {
     throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE', this.#parts.variables);
   }
 
-  /** The connection of a WebSocket ended. */
+  /** The connection of a WebSocket ended: the library reports that it opens, and not that it ends. */
   webSocketEnded(): void {
-    this.#connections.webSocketEnded();
+    this.#parts.connections.open--;
   }
 
   /**
@@ -210,7 +217,7 @@ export class Listener {
 
   #serve(certificate: Certificate | null): Serving {
     const app = certificate === null ? createApp() : appWith(certificate);
-    this.#connections.watch(app);
+    this.#gatekeeper.watch(app);
     this.#parts.addRoutes(app);
     return { certificate, app };
   }

@@ -34,6 +34,10 @@ export interface RequestHead {
   readonly contentLength: number;
 }
 
+/** The client's address as the proxy in front of us saw it; empty without a proxy. What comes before it, a client can write. */
+export const forwardedAddress = ({ forwardedFor }: Pick<RequestHead, 'forwardedFor'>): string =>
+  forwardedFor.split(',').at(-1)?.trim() ?? '';
+
 /** The token of an `authorization` header; its scheme may be absent. */
 export const withoutBearer = (authorization: string): string => authorization.replace(/^Bearer +/i, '');
 

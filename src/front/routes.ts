@@ -4,8 +4,8 @@
  */
 import { preflightHeaders } from './cors.js';
 import { Exchange } from './exchange.js';
-import { reply, replyError } from './reply.js';
-import { readRequestHead, type HeadFault, type RequestHead } from './request-head.js';
+import { reply, replyError, replyUnavailable } from './reply.js';
+import { forwardedAddress, readRequestHead, type HeadFault, type RequestHead } from './request-head.js';
 import type { Services } from './services.js';
 import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js';
 
@@ -41,6 +41,12 @@ const refuseLater = (exchange: Exchange, fault: HeadFault): void => {
   });
 };
 
+/** Behind a proxy the client's address counts, which was not known when the connection opened. */
+const isWelcome = (exchange: Exchange, head: RequestHead): boolean => {
+  const address = exchange.services.isBehindProxy ? forwardedAddress(head) : '';
+  return address === '' || exchange.comesFrom(address);
+};
+
 /**
  * Runs `handle` with an exchange of its own. An exception that left it would end the process.
  * @param route as the log names it: never what a client wrote
@@ -57,7 +63,8 @@ export const withExchange = (
     exchange = new Exchange(res, services, route, req);
     const head = readRequestHead(req);
     if (typeof head === 'string') refuseLater(exchange, head);
-    else handle(exchange, head);
+    else if (isWelcome(exchange, head)) handle(exchange, head);
+    else replyUnavailable(exchange, 'connectionsOfAddressExhausted', { close: true });
   } catch (error) {
     if (exchange) exchange.fail(error);
     else res.close();

@@ -14,8 +14,9 @@ import { monotonicMs, type Clock } from '../monotonic.js';
 import type { Speech } from '../speech/speech.js';
 import type { Certificate } from './certificate.js';
 import { Cors } from './cors.js';
+import { ConnectionPool } from './connections.js';
 import { KeysInUse } from './keys-in-use.js';
-import { Listener, type ConnectionCount } from './listener.js';
+import { Listener } from './listener.js';
 import { replyError } from './reply.js';
 import { addRoutes } from './routes.js';
 import { createServices, type Registry, type InFlight, type Services } from './services.js';
@@ -48,13 +49,13 @@ export interface Shared {
   readonly services: Services;
   readonly sockets: Sockets;
   readonly isDraining: () => boolean;
-  /** Open connections to the listeners of the service. */
-  readonly connections: ConnectionCount;
+  /** Connections of the listeners of the service. */
+  readonly connections: ConnectionPool;
 }
 
 /**
  * A listener of another protocol. Its requests are members of `services.registry`, its WebSockets are among `sockets`, and its
- * connections are counted in `connections`: so it drains and ends with the server.
+ * connections are among `connections`: so it drains and ends with the server.
  */
 export interface FurtherListener {
   readonly name: string;
@@ -176,9 +177,11 @@ export const createServer = (parts: ServerParts): Server => {
   const { admission, bounds, config, log, metrics, readiness, speech } = parts;
   const { clock = monotonicMs, certificate = null } = parts;
   const cors = new Cors(config.corsOrigins);
+  const pool = new ConnectionPool(bounds.connectionsMax, clock);
+  const connections = pool.listener();
   const keys = new KeysInUse({ admission, clock, bounds });
   const services = createServices({
-    ...{ log, metrics, clock, bounds, cors, keys },
+    ...{ log, metrics, clock, bounds, connections, cors, keys },
     errors: specificationErrors(bounds),
   });
   let isClosed = false;
@@ -197,8 +200,7 @@ export const createServer = (parts: ServerParts): Server => {
     bounds,
     spoolFolder: config.dataDir,
   });
-  const connections: ConnectionCount = { open: 0 };
-  const shared: Shared = { services, sockets, isDraining, connections };
+  const shared: Shared = { services, sockets, isDraining, connections: pool };
   const further = parts.further?.(shared) ?? [];
   const speechRoutes = [...speechPaths, ...further.flatMap((other) => other.speechRoutes)];
   const socketRoutes = [SOCKET_PATH, ...further.flatMap((other) => other.socketRoutes)];
@@ -220,7 +222,7 @@ export const createServer = (parts: ServerParts): Server => {
   const stopAccepting = (): void => {
     for (const each of [listener, ...further]) each.stopAccepting();
     const openSockets = socketRoutes.reduce((sum, route) => sum + sockets.ofRoute(route).open, 0);
-    linger.begin(connections.open - services.registry.size - openSockets);
+    linger.begin(pool.open - services.registry.size - openSockets);
   };
 
   return {

@@ -7,6 +7,7 @@ import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import { inSlices } from '../slices.js';
 import { createTickActions, type TickActions } from '../tick.js';
+import type { Connections } from './connections.js';
 import type { KeysInUse } from './keys-in-use.js';
 import type { OriginPolicy } from './cors.js';
 import { Turns } from './turns.js';
@@ -31,6 +32,10 @@ export interface Services {
   readonly errors: ErrorShape;
   /** Comes before the routes of the listener in the log and the metrics: '' for the public port, `elevenlabs:` ... */
   readonly routePrefix: string;
+  /** Of the listener. */
+  readonly connections: Connections;
+  /** Whether a proxy in front of the listener says where clients are. */
+  readonly isBehindProxy: boolean;
   readonly registry: Registry<InFlight>;
   readonly pulse: Pulse;
   readonly tick: TickActions;
@@ -55,12 +60,16 @@ const BEATS_A_REARM = 4;
 
 /** Further listeners take these with their own errors, and a prefix or a registry. They share the budgets. */
 export const createServices = (
-  parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'cors' | 'errors' | 'keys'>,
+  parts: Pick<
+    Services,
+    'log' | 'metrics' | 'clock' | 'bounds' | 'connections' | 'cors' | 'errors' | 'keys'
+  >,
 ): Services => {
   const { bounds, clock } = parts;
   return {
     ...parts,
     routePrefix: '',
+    isBehindProxy: false,
     registry: new Registry(),
     pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock, bounds.sliceMsMax),
     tick: createTickActions(),

@@ -4,14 +4,17 @@
  * why there is no speech.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { hostNameOf, isOwnName } from '../address.js';
 import { describeFault } from '../fault.js';
+import { ConnectionPool, type Connections } from '../front/connections.js';
 import { ListenError } from '../front/listener.js';
 import { healthAnswer, readyAnswer, type Readiness } from '../front/specification.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
+import { monotonicMs } from '../monotonic.js';
+import { networkOf } from '../network.js';
 
 export interface OpsServerParts {
   readonly host: string;
@@ -43,6 +46,8 @@ const CHECK_MS = 1_000;
 export class OpsServer {
   readonly #parts: OpsServerParts;
   readonly #server: Server;
+  /** By the address that they come from, the oldest first. */
+  readonly #sockets = new Map<Socket, string>();
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | null = null;
   #closed: Promise<void> | undefined;
@@ -59,7 +64,8 @@ export class OpsServer {
       },
       (request, response) => void this.#respond(request, response),
     );
-    this.#server.maxConnections = bounds.opsConnectionsMax;
+    const connections = new ConnectionPool(bounds.opsConnectionsMax, monotonicMs).listener();
+    this.#server.on('connection', (socket: Socket) => this.#accept(socket, connections));
     // Also ends the connection of a reader that takes nothing.
     this.#server.timeout = bounds.opsRequestMsMax;
   }
@@ -92,6 +98,31 @@ export class OpsServer {
       this.#server.closeAllConnections();
     });
     return this.#closed;
+  }
+
+  /**
+   * An address that has too many connections loses its oldest one: so a flood cannot hold this port against a probe from the
+   * same address, which is answered within milliseconds.
+   */
+  #accept(socket: Socket, connections: Connections): void {
+    const network = networkOf(socket.remoteAddress ?? '');
+    const refusal = connections.refusalOf(network);
+    if (refusal === 'connectionsOfAddressExhausted') this.#dropOldestOf(network);
+    else if (refusal !== null) {
+      socket.destroy();
+      return;
+    }
+    connections.watch(socket, network);
+    this.#sockets.set(socket, network);
+    socket.once('close', () => this.#sockets.delete(socket));
+  }
+
+  #dropOldestOf(network: string): void {
+    for (const [socket, from] of this.#sockets) {
+      if (from !== network || socket.destroyed) continue;
+      socket.destroy();
+      return;
+    }
   }
 
   async #respond({ headers, method, url }: IncomingMessage, response: ServerResponse): Promise<void> {

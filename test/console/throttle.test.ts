@@ -1,8 +1,9 @@
 /** Attempts are slowed down, and nobody is locked out. */
 import t from 'tap';
 import { ConsoleRefusal } from '../../src/console/refusal.js';
-import { Buckets, networkOf, Throttle, type Attempt } from '../../src/console/throttle.js';
+import { Buckets, Throttle, type Attempt } from '../../src/console/throttle.js';
 import { limits } from '../../src/limits.js';
+import { networkOf } from '../../src/network.js';
 
 const start = () => {
   let nowMs = 1_000_000;
@@ -89,8 +90,10 @@ t.test('a network of IPv6 is one address', (t) => {
   t.equal(networkOf('2001:0db8:0000:0001:0000:0000:0000:0001'), '2001:db8:0:1');
   t.equal(networkOf('2001:db8:0:1::ffff'), '2001:db8:0:1');
   t.equal(networkOf('2001:db8::1'), '2001:db8:0:0');
+  t.equal(networkOf('2001::1:2:3:4:5'), '2001:0:0:1');
   t.equal(networkOf('::1'), '0:0:0:0');
-  t.equal(networkOf('0000:0000:0000:0000:0000:ffff:c000:0201'), 'c000:201');
+  t.equal(networkOf('0000:0000:0000:0000:0000:ffff:c000:0201'), '192.0.2.1');
+  t.equal(networkOf('::ffff:192.0.2.1'), '192.0.2.1');
   t.end();
 });
 

@@ -2,6 +2,7 @@
 import t from 'tap';
 import { specificationErrors, type ErrorShape } from '../../src/api/error-shape.js';
 import { parseSpeechRequest } from '../../src/api/speech-request.js';
+import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
 import { streamResponder } from '../../src/front/responders.js';
 import { addRoutes, type Route } from '../../src/front/routes.js';
@@ -35,6 +36,7 @@ t.test('a listener words every error in its own shape', async (t) => {
     metrics: new Metrics(),
     clock: monotonicMs,
     bounds: limits,
+    connections: new ConnectionPool(limits.connectionsMax, monotonicMs).listener(),
     cors: new Cors([]),
     errors: specificationErrors(limits),
   });

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap';
 import { specificationErrors } from '../../src/api/error-shape.js';
 import { readBody } from '../../src/front/body-reader.js';
+import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
 import type { Exchange } from '../../src/front/exchange.js';
 import { wrapHandler, type Handler } from '../../src/front/routes.js';
@@ -34,6 +35,7 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
     metrics: new Metrics(),
     clock: monotonicMs,
     bounds,
+    connections: new ConnectionPool(limits.connectionsMax, monotonicMs).listener(),
     cors: new Cors([]),
     errors: specificationErrors(bounds),
   });

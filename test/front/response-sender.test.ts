@@ -1,6 +1,7 @@
 /** The sender of responses against a scripted socket: what it writes, when it re-arms, and when it gives a reader up. */
 import t, { type Test } from 'tap';
 import { specificationErrors } from '../../src/api/error-shape.js';
+import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
 import { Exchange } from '../../src/front/exchange.js';
 import { piecesSource, ResponseSender, type LengthSource } from '../../src/front/response-sender.js';
@@ -26,6 +27,9 @@ class FakeResponse {
   #onWritable: () => boolean = () => true;
 
   onAborted(): void {}
+  getRemoteAddressAsText(): ArrayBuffer {
+    return new ArrayBuffer(0);
+  }
   writeStatus(): void {}
   writeHeader(): void {}
   pause(): void {
@@ -108,6 +112,7 @@ const open = (t: Test, source: LengthSource | null = null, unitBytes = 1) => {
     metrics: new Metrics(),
     clock: () => nowMs,
     bounds: limits,
+    connections: new ConnectionPool(limits.connectionsMax, () => nowMs).listener(),
     cors: new Cors([]),
     errors: specificationErrors(limits),
   });

@@ -39,6 +39,15 @@ t.test('the page lists every bound of limits.ts with its value', (t) => {
   t.end();
 });
 
+t.test('the page says of every bound who can fill it', (t) => {
+  const [, section = ''] = /## Who can fill a bound\n([\s\S]*?)\n## /.exec(page) ?? [];
+  const named = [...section.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  // Times are filled by nobody.
+  const bounds = Object.keys(limits).filter((name) => !name.includes('Ms'));
+  t.strictSame(named.toSorted(), bounds.toSorted(), 'each once');
+  t.end();
+});
+
 t.test('a star marks the bounds that a small machine makes smaller', (t) => {
   const machine = { memoryBytes: 1024 * MiB, filesMax: 1_024 };
   const { bounds } = planFor(planConfig(), machine, [{ openFiles: 3, modelBytes: 8 * MiB }]);

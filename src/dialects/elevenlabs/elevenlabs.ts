@@ -12,7 +12,7 @@ import { contentTypeOf } from '../content-types.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
 import { elevenLabsErrors } from './errors.js';
 import { modelList, subscription, voiceList, voicePage } from './lists.js';
-import { socketAuthentication } from './handshake.js';
+import { comesWithoutKey, socketAuthentication } from './handshake.js';
 import { parseSpeechBody } from './request.js';
 
 const SPEAK_PATH = '/v1/text-to-speech/:voice';
@@ -53,7 +53,10 @@ export const elevenLabs = ({ port, voices }: HttpDialectConfig, parts: DialectPa
       voiceIds(key).map((id) => speech.voices.language(id)),
       bounds.bodyBytesMax,
     );
-  const socket = (isMulti: boolean) => socketAuthentication({ admission, bounds, speech, voices, isMulti });
+  const socket = (isMulti: boolean) => ({
+    authenticate: socketAuthentication({ admission, bounds, speech, voices, isMulti }),
+    comesWithoutKey,
+  });
   const routes: readonly Route[] = [
     { path: SPEAK_PATH, method: 'post', handler: audio },
     { path: STREAM_PATH, method: 'post', handler: audio },
@@ -76,8 +79,8 @@ export const elevenLabs = ({ port, voices }: HttpDialectConfig, parts: DialectPa
     routes,
     speechPaths: [SPEAK_PATH, STREAM_PATH, TIMED_PATH, TIMED_STREAM_PATH],
     socketPaths: [
-      { path: `${SPEAK_PATH}/stream-input`, authenticate: socket(false) },
-      { path: `${SPEAK_PATH}/multi-stream-input`, authenticate: socket(true) },
+      { path: `${SPEAK_PATH}/stream-input`, ...socket(false) },
+      { path: `${SPEAK_PATH}/multi-stream-input`, ...socket(true) },
     ],
   };
 };

@@ -4,7 +4,7 @@ import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { refuse, type Refusal } from '../../api/body.js';
 import { errors } from '../../errors.js';
 import { replyError, replyRefused } from '../../front/reply.js';
-import { keyIn, withoutBearer } from '../../front/request-head.js';
+import { keyIn, withoutBearer, type RequestHead } from '../../front/request-head.js';
 import type { RefusedSocket, SocketAuthentication } from '../../front/ws/socket-route.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { DialectParts } from '../http-listener.js';
@@ -33,6 +33,12 @@ const refusalOf = ({ admission }: HandshakeParts, key: ActiveKey): Code | null =
   if (standing.leftCharacters < 1) return 'creditExhausted';
   return standing.hasFreeSlot ? null : 'slotsExhausted';
 };
+
+/** The key of a handshake; empty if it comes with the first message. */
+const keyOfHandshake = (head: RequestHead): string =>
+  keyIn(head) || withoutBearer(new URLSearchParams(head.query).get('authorization') ?? '');
+
+export const comesWithoutKey = (head: RequestHead): boolean => keyOfHandshake(head) === '';
 
 export const socketAuthentication =
   (parts: HandshakeParts): SocketAuthentication =>
@@ -74,7 +80,7 @@ export const socketAuthentication =
       return { reason: code === 'unavailable' ? 'storeUnavailable' : code, text: errors[code].socketText };
     };
 
-    const token = keyIn(head) || withoutBearer(query.get('authorization') ?? '');
+    const token = keyOfHandshake(head);
     if (token === '') {
       proceed({ key: null, protocol, keyIn: keyOf });
       return;

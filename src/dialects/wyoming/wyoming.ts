@@ -5,8 +5,10 @@
 import { BlockList, createServer, isIPv6, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { WyomingConfig } from '../../config.js';
+import type { Connections } from '../../front/connections.js';
 import { ListenError } from '../../front/listener.js';
 import type { FurtherListener } from '../../front/server.js';
+import { networkOf } from '../../network.js';
 import type { DialectParts } from '../http-listener.js';
 import { Connection, STREAMED_ROUTE, WHOLE_ROUTE } from './connection.js';
 
@@ -37,6 +39,7 @@ export class WyomingListener implements FurtherListener {
   readonly #config: WyomingConfig;
   readonly #payer: PlaygroundKey;
   readonly #allowed: BlockList | null;
+  readonly #counted: Connections;
   readonly #connections = new Map<Socket, Connection>();
   readonly #server: Server;
 
@@ -46,6 +49,7 @@ export class WyomingListener implements FurtherListener {
     this.#config = config;
     this.#payer = payer;
     this.#allowed = allowList(config.allow);
+    this.#counted = parts.shared.connections.listener(parts.bounds.wyomingConnectionsMax);
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
@@ -81,7 +85,7 @@ export class WyomingListener implements FurtherListener {
   }
 
   #accept(socket: Socket): void {
-    const { admission, bounds, shared, speech } = this.#parts;
+    const { admission, shared, speech } = this.#parts;
     const { log, metrics } = shared.services;
     const { remoteAddress } = socket;
     // The client has gone already.
@@ -90,11 +94,9 @@ export class WyomingListener implements FurtherListener {
       return;
     }
     const isAllowed = this.#allowed?.check(remoteAddress, familyOf(remoteAddress)) !== false;
-    const isFull =
-      this.#connections.size >= bounds.wyomingConnectionsMax ||
-      shared.connections.open >= bounds.connectionsMax;
-    if (!isAllowed || isFull) {
-      const refusal = isAllowed ? 'connectionPoolExhausted' : 'addressNotAllowed';
+    const network = networkOf(remoteAddress);
+    const refusal = isAllowed ? this.#counted.refusalOf(network) : 'addressNotAllowed';
+    if (refusal !== null) {
       metrics.refused(refusal, '*');
       log.warn(
         { address: plainAddress(remoteAddress), refusal },
@@ -111,11 +113,8 @@ export class WyomingListener implements FurtherListener {
       },
       socket,
     );
+    this.#counted.watch(socket, network);
     this.#connections.set(socket, connection);
-    shared.connections.open++;
-    socket.once('close', () => {
-      this.#connections.delete(socket);
-      shared.connections.open--;
-    });
+    socket.once('close', () => this.#connections.delete(socket));
   }
 }

@@ -11,10 +11,12 @@ import { describeFault } from '../../fault.js';
 import type { RefusalReason } from '../../metrics.js';
 import type { Header } from '../cors.js';
 import type { Exchange } from '../exchange.js';
+import { networkOf } from '../../network.js';
 import { replyError, replyUnavailable } from '../reply.js';
-import type { RequestHead } from '../request-head.js';
+import { readRequestHead, type RequestHead } from '../request-head.js';
 import { otherMethod, withExchange, wrapHandler } from '../routes.js';
 import type { Services } from '../services.js';
+import type { Stranger } from '../strangers.js';
 import { traceFields } from '../trace.js';
 import {
   socketReading,
@@ -57,6 +59,8 @@ export type SocketAuthentication = (
 export interface SocketRouteParts {
   readonly services: Services;
   readonly authenticate: SocketAuthentication;
+  /** Whether a handshake has no key, which then comes in the first message. Absent: handshakes have keys. */
+  readonly comesWithoutKey?: (head: RequestHead) => boolean;
   readonly sockets: Sockets;
   readonly isDraining: () => boolean;
   /** The connection of a WebSocket ended. */
@@ -73,6 +77,11 @@ interface Attached extends Handshake {
   timer: NodeJS.Timeout | undefined;
   isRefused: boolean;
   unwatch: (() => void) | undefined;
+  /** Its connection; `null`: its key is known. */
+  stranger: Stranger | null;
+  /** Ends the time in which it counts among the sockets that wait for a key. */
+  waited: (() => void) | undefined;
+  controlFrames: number;
 }
 
 const POLICY_VIOLATION = 1008;
@@ -119,6 +128,9 @@ const handshakeFault = (
   return versions.length === 1 && versions[0] === VERSION ? null : otherVersion;
 };
 
+/** The library closes a connection at the latest so long after the end of its WebSocket: it counts four seconds in steps of four. */
+const ENDED_MS = 8_000;
+
 const handshake = (
   parts: SocketRouteParts,
   exchange: Exchange,
@@ -141,16 +153,23 @@ const handshake = (
       replyUnavailable(exchange, refusal, { close: true });
       return;
     }
-    exchange.switchProtocols((res) => {
+    const waited =
+      caller.keyIn === undefined ? undefined : parts.sockets.waitForKey(networkOf(exchange.peer));
+    if (waited === null) {
+      replyUnavailable(exchange, 'keylessSocketsExhausted', { close: true });
+      return;
+    }
+    exchange.switchProtocols((res, stranger) => {
       const { id, route, trace } = exchange;
       const attached: Attached = {
-        ...{ id, route, trace, caller },
+        ...{ id, route, trace, caller, stranger, waited },
         reading: socketReading(res),
         protocol: caller.protocol ?? specificationProtocol(parts.services.bounds),
         opened: null,
         timer: undefined,
         isRefused: false,
         unwatch: undefined,
+        controlFrames: 0,
       };
       res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context);
     });
@@ -195,6 +214,8 @@ const openSession = (
   key: ActiveKey,
 ): OpenSocket => {
   const { caller, protocol, reading } = attached;
+  attached.stranger?.known();
+  attached.stranger = null;
   const opened = sockets.open(attached, key, protocol, ws, {
     pause: () => reading.pause(ws),
     resume: () => reading.resume(ws),
@@ -224,6 +245,10 @@ const onKeyMessage = (
   const isReadable = !isBinary && message.byteLength <= bounds.socketFrameBytesMax;
   const found = isReadable ? attached.caller.keyIn?.(Buffer.from(message)) : undefined;
   const key = found !== undefined && 'keyId' in found ? found : null;
+  if (key !== null) {
+    attached.waited?.();
+    attached.waited = undefined;
+  }
   const full = parts.isDraining() ? 'draining' : parts.sockets.refusalOf(key);
   if (key !== null && full === null) {
     clearTimeout(attached.timer);
@@ -242,6 +267,13 @@ const onKeyMessage = (
   }
 };
 
+/** Control frames cost time, and their answers memory. */
+const onKeylessControl = ({ services }: SocketRouteParts, ws: WebSocket<Attached>): void => {
+  const attached = ws.getUserData();
+  attached.controlFrames++;
+  if (attached.controlFrames > services.bounds.keylessControlFramesMax) closeIfOpen(ws);
+};
+
 /** The library throws if the socket has ended. */
 const closeIfOpen = (ws: WebSocket<Attached>): void => {
   try {
@@ -251,7 +283,15 @@ const closeIfOpen = (ws: WebSocket<Attached>): void => {
   }
 };
 
-export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRouteParts): void => {
+/** @param takes whether the handlers take a handshake; others go to the handlers that are added next */
+const addHandlers = (
+  app: TemplatedApp,
+  pattern: string,
+  path: string,
+  parts: SocketRouteParts,
+  messageBytesMax: number,
+  takes: (req: HttpRequest) => boolean,
+): void => {
   const { services } = parts;
   const { bounds, log } = services;
   /** The library must not see an exception; a session's fault ends that session. */
@@ -263,18 +303,21 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
     log.error({ requestId: attached.id, ...describeFault(error) }, 'socket failed');
     closeIfOpen(ws);
   };
-  app.ws<Attached>(path, {
+  app.ws<Attached>(pattern, {
     compression: 0,
-    maxPayloadLength: bounds.socketMessageBytesMax,
+    maxPayloadLength: messageBytesMax,
     // The session checks silence, sends pings and drops slow readers: it knows whether a reader takes anything.
     idleTimeout: 0,
     sendPingsAutomatically: false,
     maxBackpressure: bounds.senderQueueBytesMax,
     closeOnBackpressureLimit: false,
-    upgrade: (res, req, context) =>
-      withExchange(services, path, res, req, (exchange, head) =>
-        handshake(parts, exchange, head, req, context),
-      ),
+    upgrade(res, req, context) {
+      if (takes(req))
+        withExchange(services, path, res, req, (exchange, head) =>
+          handshake(parts, exchange, head, req, context),
+        );
+      else req.setYield(true);
+    },
     open: (ws) => {
       const attached = ws.getUserData();
       try {
@@ -293,13 +336,26 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
         }
       } else guard(ws, ({ reader }) => reader.message(message, isBinary));
     },
-    ping: (ws) => guard(ws, ({ reader }) => reader.control(null)),
-    pong: (ws, payload) => guard(ws, ({ reader }) => reader.control(Buffer.from(payload).toString('latin1'))),
+    ping(ws) {
+      if (ws.getUserData().opened === null) onKeylessControl(parts, ws);
+      else guard(ws, ({ reader }) => reader.control(null));
+    },
+    pong(ws, payload) {
+      if (ws.getUserData().opened === null) onKeylessControl(parts, ws);
+      else guard(ws, ({ reader }) => reader.control(Buffer.from(payload).toString('latin1')));
+    },
     drain: (ws) => guard(ws, ({ session }) => session.drained()),
     close: (ws, code, message) => {
-      parts.onEnded();
       const attached = ws.getUserData();
       clearTimeout(attached.timer);
+      attached.waited?.();
+      const { stranger } = attached;
+      if (stranger === null) parts.onEnded();
+      else
+        setTimeout(() => {
+          stranger.leave();
+          parts.onEnded();
+        }, ENDED_MS).unref();
       try {
         attached.unwatch?.();
         attached.opened?.reader.close();
@@ -311,6 +367,26 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
       }
     },
   });
+};
+
+/** The library compares patterns, and the same one again would replace the first. */
+const samePattern = (path: string): string => path.replaceAll(/:(\w+)/g, ':same-$1');
+
+export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRouteParts): void => {
+  const { comesWithoutKey, services } = parts;
+  const { keylessMessageBytesMax, socketMessageBytesMax } = services.bounds;
+  // The library sets aside room for a message when its first bytes come, and has one bound for all sockets of a route.
+  if (comesWithoutKey !== undefined)
+    addHandlers(app, samePattern(path), path, parts, keylessMessageBytesMax, (req) => {
+      try {
+        const head = readRequestHead(req);
+        return typeof head !== 'string' && comesWithoutKey(head);
+      } catch {
+        // An exception would end the process. The other handlers answer.
+        return false;
+      }
+    });
+  addHandlers(app, path, path, parts, socketMessageBytesMax, () => true);
   const other = otherMethod('GET');
   // A handshake whose key has another length comes here.
   app.get(path, (res, req) =>

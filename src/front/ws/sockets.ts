@@ -27,6 +27,8 @@ const MUCH_WAITING_BYTES = 1024 * 1024;
 const WAITING_MESSAGES_LEAST = 2;
 /** Milliseconds between two looks at all sockets. */
 const BEAT_MS = 200;
+/** What the strangers of one address may have of the sockets that wait for a key. */
+const PART_OF_ADDRESS = 1 / 4;
 
 export interface SocketsParts {
   readonly services: Pick<Services, 'clock' | 'keys' | 'log' | 'metrics' | 'tick' | 'turns' | 'bounds'>;
@@ -60,6 +62,8 @@ export class Sockets {
   readonly #textBudget: KeyedBudget;
   readonly #flushIdBudget: KeyedBudget;
   readonly #waitingBudget: KeyedBudget;
+  /** Sockets whose key is not known, by address. */
+  readonly #keyless: KeyedBudget;
   readonly #budgets: SocketBudgets;
   readonly #registry = new Registry<Session>();
   #timer: NodeJS.Timeout | null = null;
@@ -82,6 +86,7 @@ export class Sockets {
       bounds.waitingMessageBytesMax,
       WAITING_MESSAGES_LEAST * bounds.socketMessageBytesMax,
     );
+    this.#keyless = new KeyedBudget(bounds.keylessSocketsMax, 1, PART_OF_ADDRESS);
     this.#budgets = {
       buffered: new ByteBudget(bounds.socketBufferedBytesInFlightMax),
       answers: new ByteBudget(bounds.socketAnswerBytesInFlightMax),
@@ -105,10 +110,16 @@ export class Sockets {
   /** @returns why there is no room for one more of this key; `null`: there is */
   refusalOf(key: ActiveKey | null): RefusalReason | null {
     const { bounds } = this.#parts.services;
-    if (this.size >= bounds.socketsMax) return 'socketPoolExhausted';
+    if (this.size + this.#keyless.taken >= bounds.socketsMax) return 'socketPoolExhausted';
     if (key === null) return null;
     if (this.#openBudget.refusal(key.accountId, 1) !== null) return 'socketsOfAccountExhausted';
     return this.#ofKeys.hasFree(key.keyId) ? null : 'socketsOfKeyExhausted';
+  }
+
+  /** A socket waits for its key. @returns whether it may; then what to call, once, when it waits no more */
+  waitForKey(network: string): (() => void) | null {
+    if (this.#keyless.take(network, 1) !== null) return null;
+    return () => this.#keyless.giveBack(network, 1);
   }
 
   whenIdle(): Promise<void> {

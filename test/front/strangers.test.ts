@@ -1,0 +1,243 @@
+/** Connections that have not shown a key: what one address may hold, and that it is counted to the end. */
+import { createConnection, type Socket } from 'node:net';
+import t, { type Test } from 'tap';
+import { specificationErrors } from '../../src/api/error-shape.js';
+import { ConnectionPool } from '../../src/front/connections.js';
+import { Cors } from '../../src/front/cors.js';
+import { wrapHandler } from '../../src/front/routes.js';
+import { createServices } from '../../src/front/services.js';
+import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
+import { limits } from '../../src/limits.js';
+import { Metrics } from '../../src/metrics.js';
+import { monotonicMs } from '../../src/monotonic.js';
+import {
+  eventually,
+  GOOD_KEY,
+  recordingLog,
+  speak,
+  startFront,
+  type Front,
+} from '../support/front-server.js';
+import { requestBytes } from '../support/raw-client.js';
+import { until } from '../support/waiting.js';
+
+const REST_MS = 12_000;
+
+const poolOf = (max: number) => {
+  let nowMs = 0;
+  const pool = new ConnectionPool(max, () => nowMs);
+  return { pool, pass: (ms: number) => (nowMs += ms) };
+};
+
+/** Opens connections that send nothing until one is refused. @returns how many were admitted */
+const fill = (pool: ConnectionPool, connections: ReturnType<ConnectionPool['listener']>, address: string) => {
+  let admitted = 0;
+  while (connections.refusalOf(address) === null) {
+    connections.open++;
+    pool.strangers.rest(address);
+    admitted++;
+  }
+  return admitted;
+};
+
+t.test('the strangers of an address have a quarter of what all others leave', (t) => {
+  const { pool } = poolOf(1_000);
+  const connections = pool.listener();
+  t.equal(fill(pool, connections, 'a'), 250);
+  t.equal(connections.refusalOf('a'), 'connectionsOfAddressExhausted');
+  t.equal(fill(pool, connections, 'b'), 187);
+  connections.open += 400;
+  t.equal(fill(pool, connections, 'c'), 40, 'connections with a key leave less');
+  let others = 0;
+  while (fill(pool, connections, `d${others}`) > 0) others++;
+  t.equal(connections.open, 1_000);
+  t.ok(others > 5, `then ${others} addresses more have some`);
+  t.equal(connections.refusalOf('z'), 'connectionPoolExhausted');
+  t.end();
+});
+
+t.test('a connection that rests counts for twelve seconds, and one that asks until it is answered', (t) => {
+  const { pool, pass } = poolOf(1_000);
+  const { strangers } = pool;
+  strangers.rest('a');
+  strangers.rest('a');
+  strangers.stir('a');
+  const held = strangers.hold('a');
+  t.equal(strangers.countOf('a'), 2);
+  pass(REST_MS);
+  t.equal(strangers.countOf('a'), 1, 'the library has closed the one that rested');
+  held.rest();
+  held.leave();
+  t.equal(strangers.countOf('a'), 1, 'a second end counts nothing');
+  pass(REST_MS);
+  t.equal(strangers.countOf('a'), 0);
+  t.equal(strangers.addresses, 0, 'and the address is forgotten');
+  t.end();
+});
+
+t.test('addresses that come once are forgotten', (t) => {
+  const { pool, pass } = poolOf(100_000);
+  const connections = pool.listener();
+  for (let index = 0; index < 10_000; index++) {
+    const address = `10.0.${index >> 8}.${index & 255}`;
+    connections.refusalOf(address);
+    pool.strangers.rest(address);
+    pass(10);
+  }
+  t.ok(pool.strangers.addresses < 4_000, `${pool.strangers.addresses}`);
+  t.end();
+});
+
+t.test('a listener whose connections are all taken leaves the others their reserve', (t) => {
+  const { pool } = poolOf(320);
+  const [taken, other] = [pool.listener(), pool.listener()];
+  while (taken.refusalOf(`${taken.open}`) === null) taken.open++;
+  t.equal(taken.open, 310);
+  t.equal(other.refusalOf('a'), null);
+  t.equal(fill(pool, other, 'a'), 8);
+  t.equal(fill(pool, other, 'b'), 2, 'a newcomer finds the rest');
+  t.end();
+});
+
+t.test('a listener has its own bound within the pool', (t) => {
+  const { pool } = poolOf(1_000);
+  pool.listener();
+  const small = pool.listener(40);
+  t.equal(fill(pool, small, 'a'), 10);
+  t.end();
+});
+
+/** Clients of one address. */
+const openFrom = async (t: Test, port: number, localAddress: string, count: number): Promise<Socket[]> => {
+  const sockets = Array.from({ length: count }, () => {
+    const socket = createConnection({ host: '127.0.0.1', port, localAddress });
+    socket.on('error', () => undefined);
+    socket.resume();
+    return socket;
+  });
+  t.teardown(() => sockets.forEach((socket) => socket.destroy()));
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
+  return sockets;
+};
+
+const isOpen = (socket: Socket): boolean => socket.readyState === 'open';
+
+const openIn = (sockets: readonly Socket[]): number => sockets.filter(isOpen).length;
+
+const answerTo = async (socket: Socket, request: Buffer): Promise<string> => {
+  let answer = '';
+  const onData = (bytes: Buffer): void => void (answer += bytes.toString('latin1'));
+  socket.on('data', onData);
+  socket.write(request);
+  await until(() => answer !== '' || !isOpen(socket));
+  socket.off('data', onData);
+  return answer.slice(0, 'HTTP/1.1 200'.length);
+};
+
+const speakers = requestBytes({ path: '/v1/tts/speakers', key: GOOD_KEY });
+
+const strangersOf = (front: Front): number =>
+  front.server.shared.connections.strangers.countOf('127.0.0.1') +
+  front.server.shared.connections.strangers.countOf('127.0.0.2');
+
+t.test('one address that opens all connections and sends nothing leaves room for others', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+  const attack = await openFrom(t, front.port, '127.0.0.1', 300);
+  await eventually(() => openIn(attack) === 25);
+  t.equal(front.server.shared.connections.open, 25);
+  const others = await openFrom(t, front.port, '127.0.0.2', 10);
+  for (const other of others) t.equal(await answerTo(other, speakers), 'HTTP/1.1 200');
+  t.match(
+    front.lines.filter(({ level }) => level === 'warn'),
+    [{ fields: { refusal: 'connectionsOfAddressExhausted', address: '127.0.0.1' } }],
+  );
+  for (const socket of attack) socket.destroy();
+  await eventually(() => strangersOf(front) === 0);
+  const [again] = await openFrom(t, front.port, '127.0.0.1', 1);
+  t.equal(await answerTo(again!, speakers), 'HTTP/1.1 200', 'the address is served again at once');
+});
+
+t.test('connections with a key do not count for their address: it may be a proxy', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+  for (let round = 0; round < 4; round++) {
+    // All in the same moment: more than a stranger may have at the end, when a third is left.
+    const callers = await openFrom(t, front.port, '127.0.0.1', 20);
+    for (const caller of callers) t.equal(await answerTo(caller, speakers), 'HTTP/1.1 200');
+    t.equal(openIn(callers), 20);
+  }
+  t.equal(strangersOf(front), 0);
+});
+
+t.test('a connection of a stranger counts once, whatever it asks for', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+  const [kept, aborted, silent] = await openFrom(t, front.port, '127.0.0.1', 3);
+  t.equal(strangersOf(front), 3);
+  for (let index = 0; index < 5; index++) {
+    t.equal(await answerTo(kept!, requestBytes({ path: '/healthz' })), 'HTTP/1.1 200');
+    t.equal(
+      await answerTo(kept!, requestBytes({ path: '/v1/tts/speakers', key: 'svc_sk_no' })),
+      'HTTP/1.1 401',
+    );
+    t.equal(await answerTo(kept!, requestBytes({ path: '/nowhere' })), 'HTTP/1.1 404');
+    t.equal(strangersOf(front), 3);
+  }
+  const closing = requestBytes({ path: '/healthz', headers: ['connection: close'] });
+  t.equal(await answerTo(kept!, closing), 'HTTP/1.1 200');
+  await eventually(() => strangersOf(front) === 2);
+  silent!.destroy();
+  await eventually(() => strangersOf(front) === 1);
+  // A key, and then its end amid the body.
+  aborted!.write(requestBytes(speak('/v1/tts')).subarray(0, -5));
+  await eventually(() => strangersOf(front) === 0);
+  aborted!.destroy();
+  await eventually(() => front.server.shared.connections.open === 0);
+  t.equal(strangersOf(front), 0);
+});
+
+t.test('a refused WebSocket counts until the library has closed its connection', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+  const sockets = await openFrom(t, front.port, '127.0.0.1', 5);
+  const upgrade = requestBytes({
+    path: '/v1/tts/ws',
+    key: 'svc_sk_no',
+    headers: [
+      'connection: upgrade',
+      'upgrade: websocket',
+      'sec-websocket-version: 13',
+      'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==',
+    ],
+  });
+  for (const socket of sockets) t.equal(await answerTo(socket, upgrade), 'HTTP/1.1 101');
+  t.equal(strangersOf(front), 5, 'their ends have been sent, and their connections are open');
+  t.equal(front.server.shared.connections.open, 5);
+});
+
+t.test('behind a proxy that says so, the address of the client counts', async (t) => {
+  const clock = monotonicMs;
+  const connections = new ConnectionPool(40, clock).listener();
+  const parts = { log: recordingLog([]), metrics: new Metrics(), clock, bounds: limits, connections, keys: keysInUse() };
+  const shared = createServices({ ...parts, cors: new Cors([]), errors: specificationErrors(limits) });
+  const app = createApp();
+  // Answers nobody.
+  app.any(
+    '/*',
+    wrapHandler({ ...shared, isBehindProxy: true }, '*', () => undefined),
+  );
+  const listening = listenOn(app, '127.0.0.1', 0, false)!;
+  t.teardown(() => closeListenSocket(listening));
+  const from = async (client: string, count: number): Promise<string[]> => {
+    const sockets = await openFrom(t, localPort(listening), '127.0.0.1', count);
+    connections.open += count;
+    const answers: string[] = [];
+    for (const socket of sockets) {
+      socket.on('data', (bytes) => answers.push(bytes.toString('latin1', 9, 12)));
+      // The client has written the first one.
+      socket.write(requestBytes({ path: '/', headers: [`x-forwarded-for: 192.0.2.9, ${client}`] }));
+    }
+    await eventually(() => connections.strangers.countOf(client) + answers.length === count);
+    return answers;
+  };
+  t.strictSame(await from('10.0.0.1', 12), ['503', '503', '503'], 'of 40, others leave 37');
+  t.strictSame(await from('10.0.0.2', 4), []);
+  t.equal(connections.strangers.countOf('127.0.0.1'), 0, 'none counts for the proxy');
+});
