@@ -96,6 +96,9 @@ export interface Terminal {
   readonly err: (text: string) => void;
 }
 
+/** Names and licences come from others: their control characters must not command the terminal. */
+export const printable = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, '\ufffd');
+
 const processTerminal: Terminal = {
   env: process.env,
   out: (text) => void process.stdout.write(text),
@@ -179,7 +182,12 @@ export const program = (
     };
   };
 
-  return async (args, terminal = processTerminal) => {
+  return async (args, { env, ...given } = processTerminal) => {
+    const terminal: Terminal = {
+      env,
+      out: (text) => given.out(printable(text)),
+      err: (text) => given.err(printable(text)),
+    };
     try {
       const found = read(args);
       if (found === null) terminal.out(usage);

@@ -20,6 +20,6 @@ export class InvariantError extends Error {
 export const faultPlace = (error: unknown): string => {
   if (!(error instanceof Error)) return `a thrown ${typeof error}`;
   if (error instanceof InvariantError) return error.message;
-  const place = /([\w.-]+:\d+:\d+)\)?$/m.exec(error.stack ?? '')?.[1];
+  const place = /(?<![\w.-])([\w.-]+:\d+:\d+)\)?$/m.exec(error.stack ?? '')?.[1];
   return place === undefined ? error.name : `${error.name} at ${place}`;
 };

@@ -63,6 +63,8 @@ export const limits = {
   lexiconFileBytesMax: 2_097_152,
   /** Faults in their files that one reading reports. */
   lexiconFindingsMax: 50,
+  /** Milliseconds that the thread that reads lexicons may take for one file. The largest takes less than one second. */
+  lexiconReadMsMax: 10_000,
 
   /** UTF-16 units of text in one call of espeak-ng: the cost grows with them, and a step must stay short. */
   phonemeTextMax: 160,
@@ -92,6 +94,8 @@ export const limits = {
   voiceReadMsMax: 120_000,
   /** Heap of that thread, in MiB. */
   voiceReadHeapMiBMax: 512,
+  /** Bytes of a voice pack that `npm run voices -- add` copies. */
+  voicePackBytesMax: 8 * 1_024 * MiB,
   /** Milliseconds after a reload until silent contexts that keep the previous voices are ended. */
   olderVoicesMsMax: 600_000,
   /** Replaced synthesis threads that still hang inside native code, where they cannot be ended. */

@@ -11,10 +11,13 @@ export interface Part {
   readonly licence: string;
   /** Paths of the licence's texts, from the root of the archive. */
   readonly texts: readonly string[];
+  /** Its repository, or the archive of its source with the archive's SHA-256. */
+  readonly source?: { readonly url: string; readonly sha256?: string };
 }
 
 interface Component {
   readonly 'bom-ref': string;
+  externalReferences?: readonly object[];
 }
 interface Bill {
   serialNumber?: string;
@@ -43,13 +46,17 @@ export const partsOf = (root: string, paths: readonly string[]): readonly Part[]
       name: string;
       version: string;
       license?: string;
+      repository?: string | { readonly url: string };
     };
     const own = textsIn(path);
     const parents = paths.filter((other) => other !== path && nameIn(path).includes(nameIn(other)));
     const texts = own.length > 0 ? own : parents.flatMap(textsIn);
     const { name, version, license } = manifest;
     if (license === undefined || texts.length === 0) throw new Error(`${path} lacks the text of its licence`);
-    return { name, version, licence: license, texts };
+    const repository =
+      typeof manifest.repository === 'string' ? manifest.repository : manifest.repository?.url;
+    const source = repository === undefined ? {} : { source: { url: repository } };
+    return { name, version, licence: license, texts, ...source };
   });
 };
 
@@ -64,17 +71,58 @@ export const npm = (folder: string, ...args: readonly string[]): string => {
 /** Parts that npm does not know. */
 const ownParts: readonly Part[] = [
   { name: 'syrinx-en', version: '1', licence: 'Apache-2.0', texts: ['LICENSE', 'models/syrinx-en/NOTICE'] },
-  { name: 'lame', version: '3.100', licence: 'LGPL-2.0-or-later', texts: ['scripts/lame/COPYING'] },
+  {
+    ...{ name: 'lame', version: '3.100', licence: 'LGPL-2.0-or-later', texts: ['scripts/lame/COPYING'] },
+    // As in scripts/lame/build.sh.
+    source: {
+      url: 'https://deb.debian.org/debian/pool/main/l/lame/lame_3.100.orig.tar.gz',
+      sha256: 'ddfe36cab873794038ae2c1210557ad34857a4b6bdc515785d1da9e175b1da1e',
+    },
+  },
   {
     name: 'scowl',
     version: '2020.12.07',
     licence: 'HPND-sell-variant',
     texts: ['workers/engines/g2p/COPYING'],
   },
-  { name: 'ffmpeg', version: '5.1.9', licence: 'LGPL-2.1-or-later', texts: ['scripts/aac/COPYING'] },
+  {
+    // Of it, the AAC encoder of libavcodec. As in scripts/aac/build.sh.
+    ...{ name: 'ffmpeg', version: '5.1.9', licence: 'LGPL-2.1-or-later', texts: ['scripts/aac/COPYING'] },
+    source: {
+      url: 'https://deb.debian.org/debian/pool/main/f/ffmpeg/ffmpeg_5.1.9.orig.tar.xz',
+      sha256: 'd9b593bb2ba93d4b50f74177e0cdcd41747e708596367deed0c30348a71dd176',
+    },
+  },
+  // In libopus-wasm. Its build checks this hash.
+  {
+    ...{ name: 'opus', version: '1.6.1', licence: 'BSD-3-Clause' },
+    texts: ['node_modules/libopus-wasm/THIRD_PARTY_NOTICES.md'],
+    source: {
+      url: 'https://downloads.xiph.org/releases/opus/opus-1.6.1.tar.gz',
+      sha256: '6ffcb593207be92584df15b32466ed64bbec99109f007c82205f0194572411a1',
+    },
+  },
 ];
 
-const componentOf = ({ name, version, licence }: Part): Component => ({
+const referencesOf = ({ source }: Part): readonly object[] =>
+  source === undefined
+    ? []
+    : [
+        source.sha256 === undefined
+          ? { type: 'vcs', url: source.url }
+          : {
+              type: 'distribution',
+              url: source.url,
+              hashes: [{ alg: 'SHA-256', content: source.sha256 }],
+            },
+      ];
+
+const componentOf = (part: Part): Component => ({
+  ...ownComponentOf(part),
+  externalReferences: referencesOf(part),
+});
+
+const ownComponentOf = ({ name, version, licence }: Part): Component => ({
   'bom-ref': `${name}@${version}`,
   ...{
     type: name === 'syrinx-en' || name === 'scowl' ? 'data' : 'library',
@@ -103,6 +151,11 @@ export const writeBill = (project: string, root: string, parts: readonly Part[])
   Object.assign(product, { name: 'syrinx', type: 'application' });
   const references = new Set(parts.map(({ name, version }) => `${name}@${version}`));
   bill.components = bill.components.filter((component) => references.has(component['bom-ref']));
+  // The lock file names no addresses, so npm knows none.
+  for (const component of bill.components) {
+    const part = parts.find(({ name, version }) => `${name}@${version}` === component['bom-ref']);
+    if (part !== undefined) component.externalReferences = referencesOf(part);
+  }
   if (bill.components.length !== references.size) throw new Error('npm sbom does not know all packages');
   bill.components.push(...ownParts.map(componentOf));
   references.add(product['bom-ref']);

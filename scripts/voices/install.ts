@@ -9,20 +9,24 @@ import {
   renameSync,
   rmSync,
 } from 'node:fs';
-import { rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { SingleBar } from 'cli-progress';
 import { VoicePackError, closeFiles } from '../../src/threads/voices.js';
 import { type PackEntry, nameFault } from '../../workers/engines/entries.js';
-import { PackFolder } from '../../workers/engines/pack.js';
+import { limits } from '../../src/limits.js';
+import { PackFolder, openOwn } from '../../workers/engines/pack.js';
 import type { PackPlaces } from '../../workers/engines/registry.js';
 import { type Examined, examine, installed } from './packs.js';
 import { formatBytes } from './report.js';
 
 /** Begins with a dot: a reload of the service does not see it. */
 const temporaryPrefix = '.adding-';
+
+const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 interface Progress {
   readonly add: (bytes: number) => void;
@@ -65,16 +69,34 @@ const hashOf = async (path: string, onBytes: (bytes: number) => void): Promise<s
   return hash.digest('hex');
 };
 
+/** @throws {VoicePackError} the files are more than a pack, or not all of them are its own */
+const sizeOf = async ({ path, files }: PackFolder): Promise<number> => {
+  let total = 0;
+  for (const file of files) {
+    const { descriptor, bytes } = await openOwn(path, file);
+    closeFiles([descriptor]);
+    total += bytes;
+  }
+  if (total > limits.voicePackBytesMax)
+    throw new VoicePackError(
+      `${path}: the files have ${total} bytes, and at most ${limits.voicePackBytesMax} are allowed: this is not one voice pack`,
+    );
+  return total;
+};
+
 /** @throws {VoicePackError} a copy differs from its file */
-const copyFiles = async ({ path, files }: PackFolder, target: string): Promise<void> => {
-  const sizes = await Promise.all(files.map(async (file) => (await stat(join(path, file))).size));
-  const progress = createProgress(sizes.reduce((sum, size) => sum + size, 0));
+const copyFiles = async (source: PackFolder, target: string): Promise<void> => {
+  const { path, files } = source;
+  const progress = createProgress(await sizeOf(source));
   try {
     for (const file of files) {
       const copy = join(target, file);
       mkdirSync(dirname(copy), { recursive: true });
       const { stream, digest } = hashing(progress.add);
-      await pipeline(createReadStream(join(path, file)), stream, createWriteStream(copy, { flush: true }));
+      const { descriptor, bytes } = await openOwn(path, file);
+      // A file that grows is not followed. The stream closes the file.
+      const from = createReadStream('', { fd: descriptor, end: Math.max(0, bytes - 1) });
+      await pipeline(from, stream, createWriteStream(copy, { flush: true }));
       if ((await hashOf(copy, progress.add)) !== digest())
         throw new VoicePackError(`${copy}: the copy differs from ${join(path, file)}: check the disk`);
     }
@@ -103,11 +125,11 @@ export const addPack = async (entry: PackEntry, name: string, places: PackPlaces
   const held: number[] = [];
   const source = await PackFolder.open(entry, held);
   const target = mkdtempSync(join(modelsDir, temporaryPrefix));
-  const onInterrupt = (): void => {
+  const onSignal = (signal: NodeJS.Signals): void => {
     rmSync(target, { recursive: true, force: true });
-    process.exit(130);
+    process.exit(128 + constants.signals[signal]);
   };
-  process.once('SIGINT', onInterrupt);
+  for (const signal of endSignals) process.once(signal, onSignal);
   try {
     await copyFiles(source, target);
     const examined = await examine({ name, path: target, files: null }, places);
@@ -126,7 +148,7 @@ export const addPack = async (entry: PackEntry, name: string, places: PackPlaces
       ? error
       : new VoicePackError(`the pack was not added: ${(error as Error).message}`);
   } finally {
-    process.removeListener('SIGINT', onInterrupt);
+    for (const signal of endSignals) process.removeListener(signal, onSignal);
     closeFiles(held);
   }
 };

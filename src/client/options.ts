@@ -117,7 +117,7 @@ const socketUrl = (given: string | URL): string => {
   if (protocol === undefined) throw new TypeError(`url: ${url.protocol} is not http, https, ws or wss`);
   url.protocol = protocol;
   url.hash = '';
-  if (!url.pathname.endsWith(path)) url.pathname = url.pathname.replace(/\/*$/, path);
+  if (!url.pathname.endsWith(path)) url.pathname = url.pathname.replace(/(?<!\/)\/*$/, path);
   return url.href;
 };
 

@@ -60,10 +60,7 @@ const BEATS_A_REARM = 4;
 
 /** Further listeners take these with their own errors, and a prefix or a registry. They share the budgets. */
 export const createServices = (
-  parts: Pick<
-    Services,
-    'log' | 'metrics' | 'clock' | 'bounds' | 'connections' | 'cors' | 'errors' | 'keys'
-  >,
+  parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'connections' | 'cors' | 'errors' | 'keys'>,
 ): Services => {
   const { bounds, clock } = parts;
   return {

@@ -63,8 +63,10 @@ const unlistedLettersMin = 6;
 /** There too: the fewest letters of the word after the cut. A shorter one may be a postposition. */
 const nextLettersMin = 4;
 
-const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu;
-const plainWord = /^[\p{Ps}\p{Pi}"'*_]*[\p{L}\p{M}'’-]{4,}[\p{Pe}\p{Pf}"'*_]*$/u;
+const edges = /^[^\p{L}\p{N}]+|(?<![^\p{L}\p{N}])[^\p{L}\p{N}]+$/gu;
+const opening = /^[\p{Ps}\p{Pi}"'*_]+/u;
+const closing = /(?<![\p{Pe}\p{Pf}"'*_])[\p{Pe}\p{Pf}"'*_]+$/u;
+const plainWord = /^[\p{L}\p{M}'’-]{4,}$/u;
 const startsPlainly = /^[\p{Ps}\p{Pi}"'*_]*\p{L}[^\p{N}\p{Sc}]*$/u;
 const capital = /^\p{Lu}/u;
 
@@ -73,7 +75,8 @@ const lettersOf = (bare: string): number => bare.match(/\p{L}/gu)?.length ?? 0;
 /** Whether two words in a row may be spoken by two segments. Numbers and names stay whole; short words lean on the next. */
 const mayPart = (word: string, next: string, code: string): boolean => {
   if (needsDictionary(word)) return needsDictionary(next);
-  if (!plainWord.test(word) || !startsPlainly.test(next)) return false;
+  const whole = word.replace(opening, '').replace(closing, '');
+  if (!plainWord.test(whole) || !startsPlainly.test(next)) return false;
   const bare = word.replace(edges, '');
   const bareNext = next.replace(edges, '');
   if (capital.test(bare) && capital.test(bareNext)) return false;

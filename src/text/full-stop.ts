@@ -87,7 +87,7 @@ const stopsOrdinals = new Set([
 const unit =
   /^\d (?:in|ft|yds?|oz|lbs?|mi|gal|qt|pt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?|[cmk]m|[mk]?g)$/;
 
-const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}.…]+$/gu;
+const edges = /^[^\p{L}\p{N}]+|(?<![^\p{L}\p{N}.…])[^\p{L}\p{N}.…]+$/gu;
 /** Most tokens need no search for their edges. */
 const hasNone = /^[a-z].*\.$/i;
 

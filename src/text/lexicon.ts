@@ -34,7 +34,7 @@ const plain = (text: string): string => text.normalize('NFC').replaceAll('’', 
 const foldOf = (text: string): string => plain(text).toLowerCase();
 
 const opening = /^[([{"'‘’“«‹„¿¡*_]+/;
-const closing = /[.,;:!?…)\]}"'’”»›*_。，！？।]+$/;
+const closing = /(?<![.,;:!?…)\]}"'’”»›*_。，！？।])[.,;:!?…)\]}"'’”»›*_。，！？।]+$/;
 
 export class Lexicon {
   /** What it holds for: `service`, `voice NAME` or `account NAME`. */

@@ -42,13 +42,13 @@ const softwareDrivers = '*swiftshader*,*llvmpipe*,*lavapipe*,*lvp*';
 const KILL_MS_MAX = 1_000;
 
 /** The loader lists: `INFO:      [0] NAME`. */
-const listedDevice = /^[A-Z |]+:\s+\[\d+\]\s+(\S.*?)\s*$/gm;
+const listedDevice = /^[A-Z |]+:\s+\[\d+\]\s+(\S.*)$/gm;
 
 export const isSoftware = (name: string): boolean => softwareNames.test(name);
 
 /** WebGPU prefers a GPU to a software device. */
 export const deviceNameIn = (lines: string): string | null => {
-  const names = [...lines.matchAll(listedDevice)].map(([, name]) => name!);
+  const names = [...lines.matchAll(listedDevice)].map(([, name]) => name!.trimEnd());
   return names.find((name) => !isSoftware(name)) ?? names[0] ?? null;
 };
 

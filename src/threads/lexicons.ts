@@ -4,12 +4,12 @@
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import { describeFault } from '../fault.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { Lexicon, type LexiconEntry } from '../text/lexicon.js';
+import { readInThread } from './reader.js';
 
 /** What a lexicon applies to. The folder of its file decides. */
 export type Scope =
@@ -29,10 +29,15 @@ type LexiconBounds = Pick<
   | 'lexiconFilesMax'
   | 'lexiconFileBytesMax'
   | 'lexiconFindingsMax'
+  | 'lexiconReadMsMax'
+  | 'watchdogBeatMs'
+  | 'threadHangMsMax'
 >;
 
 export interface LexiconThreadData {
   readonly folder: string;
+  /** Files at which an earlier thread ended: they are not read. */
+  readonly refused: readonly LexiconFinding[];
   readonly bounds: LexiconBounds;
 }
 
@@ -89,8 +94,7 @@ export class Lexicons {
   readonly #missed = new Set<string>();
   #reading: Promise<void> | undefined;
   #again = false;
-  #thread: Worker | undefined;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(parts: LexiconsParts) {
     this.#parts = parts;
@@ -129,8 +133,12 @@ export class Lexicons {
 
   /** Ends a reading. Idempotent. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#thread?.terminate();
+    this.#closing.abort();
+    await this.#reading;
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   /** Speech goes on without it. */
@@ -164,45 +172,47 @@ export class Lexicons {
   }
 
   async #read(): Promise<void> {
-    const { folder, bounds, entry, log } = this.#parts;
+    const { folder, log } = this.#parts;
     this.#missed.clear();
     if (!existsSync(folder)) {
       this.#scopes = new Map();
       return;
     }
-    const next = new Map<string, Lexicon>();
-    const crowded = new Set<string>();
-    const workerData: LexiconThreadData = { folder, bounds };
-    const done = await new Promise<Extract<LexiconMail, { type: 'done' }>>((resolve, reject) => {
-      const thread = new Worker(entry, {
-        workerData,
-        resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
-      });
-      this.#thread = thread;
-      thread.on('message', (mail: LexiconMail) => {
-        if (mail.type === 'done') {
-          resolve(mail);
-          return;
-        }
-        const key = keyOf(mail.scope);
-        const lexicon = next.get(key) ?? new Lexicon(key);
-        next.set(key, lexicon);
-        for (const one of mail.entries) if (!lexicon.add(one)) crowded.add(mail.path);
-      });
-      thread.once('error', reject);
-      thread.once('exit', (code) =>
-        reject(new Error(`the thread that reads lexicons ended with code ${code}`)),
-      );
-    });
-    this.#thread = undefined;
-    this.#scopes = next;
+    const refused: LexiconFinding[] = [];
+    let read = await this.#readOnce(refused);
+    while ('loss' in read) {
+      const { item, fault } = read.loss;
+      refused.push({ path: item.path, line: 1, fault: `${fault}: the file is left out` });
+      read = await this.#readOnce(refused);
+    }
+    const { done, scopes, crowded } = read.answer;
+    this.#scopes = scopes;
     this.#missed.clear();
     for (const { path, line, fault } of done.findings)
       log.warn({ file: `${path}:${line}`, fault }, 'lexicon');
     for (const path of crowded)
       log.warn({ file: path }, 'lexicon: too many forms of one word, some are left out: remove some');
-    const entries = [...next.values()].reduce((sum, { size }) => sum + size, 0);
+    const entries = [...scopes.values()].reduce((sum, { size }) => sum + size, 0);
     const faults = done.findings.length + done.findingsLeft;
     log.info({ files: done.files, entries, ...(faults > 0 && { faults }) }, 'lexicons read');
+  }
+
+  #readOnce(refused: readonly LexiconFinding[]) {
+    const { folder, bounds, entry } = this.#parts;
+    const scopes = new Map<string, Lexicon>();
+    const crowded = new Set<string>();
+    return readInThread({
+      ...{ entry, what: 'lexicons', bounds, signal: this.#closing.signal },
+      workerData: { folder, refused, bounds } satisfies LexiconThreadData,
+      ...{ heapMiBMax: HEAP_MIB, itemMsMax: bounds.lexiconReadMsMax, otherMsMax: bounds.lexiconReadMsMax },
+      onMail: (mail: LexiconMail) => {
+        if (mail.type === 'done') return { done: mail, scopes, crowded };
+        const key = keyOf(mail.scope);
+        const lexicon = scopes.get(key) ?? new Lexicon(key);
+        scopes.set(key, lexicon);
+        for (const one of mail.entries) if (!lexicon.add(one)) crowded.add(mail.path);
+        return undefined;
+      },
+    });
   }
 }

@@ -4,10 +4,8 @@
  */
 
 import { close } from 'node:fs';
-import { Worker } from 'node:worker_threads';
 import type { Bounds } from '../limits.js';
-import { monotonicMs } from '../monotonic.js';
-import { Watchdog } from './watchdog.js';
+import { readInThread, type ReadLoss } from './reader.js';
 
 /** Something in MODELS_DIR that cannot be used. */
 export interface PackFinding {
@@ -148,14 +146,6 @@ export interface ReadPacks {
 /** What the thread that reads the packs answers: the packs, or what a `VoicePackError` says. */
 export type PacksAnswer = ReadPacks | { readonly fault: string; readonly findings: readonly PackFinding[] };
 
-/** What it says before, each time that something of it changes. */
-export interface PacksProgress {
-  /** The pack that it reads, and a hash of the state of its files, once that is known; `null`: none. */
-  readonly reading: { readonly pack: string; readonly path: string; readonly stamp?: string } | null;
-  /** Descriptors of open files. */
-  readonly files: readonly number[];
-}
-
 /** Closes the files from this one on. Idempotent. */
 export const closeFiles = (files: number[], from = 0): void => {
   for (const file of files.splice(from)) close(file, () => undefined);
@@ -176,72 +166,14 @@ export interface PacksThreadData {
   readonly bounds: Bounds;
 }
 
-class LateError extends Error {}
-
-/** What ended a thread before its answer, in words about the pack that it read. */
-const lossOf = (error: Error, { voiceReadMsMax, voiceReadHeapMiBMax }: Bounds): string => {
-  if (error instanceof LateError)
-    return `it was not read within ${voiceReadMsMax / 1000} s: use a smaller model, or a faster disk`;
-  if ((error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY')
-    return (
-      `it takes more than ${voiceReadHeapMiBMax} MiB of memory to read: ` +
-      'it is damaged, or no voice; a start may have more memory for it than a reload'
-    );
-  return `while it was read: ${error.message.split('\n')[0]}`;
+/** A loss in words about the pack that was read. */
+const faultOf = ({ item: { path, stamp }, kind, fault }: ReadLoss): string => {
+  if (kind === 'other') return `${path}: while it was read: ${fault}`;
+  if (kind === 'memory')
+    return `${path}: ${fault}: it is damaged, or no voice; a start may have more memory for it than a reload`;
+  const again = stamp === undefined ? '' : '; it is read again when its files change';
+  return `${path}: ${fault}: use a smaller model, or a faster disk${again}`;
 };
-
-/** One thread: its answer, or the pack at which it ended. */
-const readOnce = (workerData: PacksThreadData, entry: URL): Promise<PacksAnswer | RefusedPack> =>
-  new Promise((resolve, reject) => {
-    const { bounds } = workerData;
-    const watchdog = new Watchdog(bounds, monotonicMs);
-    const thread = new Worker(entry, {
-      workerData,
-      // By default a thread closes at its end the files that it opened.
-      trackUnmanagedFds: false,
-      resourceLimits: { maxOldGenerationSizeMb: bounds.voiceReadHeapMiBMax },
-    });
-    let { reading, files }: PacksProgress = { reading: null, files: [] };
-    let unexpect = (): unknown => undefined;
-    let fault: Error | undefined;
-    const lose = (error: Error): void => {
-      watchdog.close();
-      if (reading === null) {
-        reject(error);
-        return;
-      }
-      const { pack, path, stamp } = reading;
-      const fault = `${path}: ${lossOf(error, bounds)}`;
-      resolve(
-        error instanceof LateError && stamp !== undefined
-          ? { pack, stamp, fault: `${fault}; it is read again when its files change` }
-          : { pack, fault },
-      );
-    };
-    thread.on('message', (message: PacksProgress | PacksAnswer) => {
-      if (!('reading' in message)) {
-        watchdog.close();
-        files = [];
-        resolve(message);
-        return;
-      }
-      ({ files } = message);
-      const before = reading?.pack;
-      ({ reading } = message);
-      if (reading?.pack === before) return;
-      unexpect();
-      if (reading === null) return;
-      unexpect = watchdog.expect(bounds.voiceReadMsMax, () => {
-        lose(new LateError());
-        void thread.terminate();
-      });
-    });
-    thread.once('error', (error: Error) => (fault = error));
-    thread.once('exit', (code) => {
-      closeFiles([...files]);
-      lose(fault ?? new Error(`the thread that reads the voices ended with code ${code}`));
-    });
-  });
 
 /**
  * Reads and verifies all packs of a folder in a thread of its own, which ends with that: the caller's thread must not
@@ -253,12 +185,23 @@ const readOnce = (workerData: PacksThreadData, entry: URL): Promise<PacksAnswer 
  */
 export const readVoices = async (data: Omit<PacksThreadData, 'refused'>, entry: URL): Promise<Voices> => {
   const refused: RefusedPack[] = [];
+  const { voiceReadMsMax, voiceTrialMsMax, voiceReadHeapMiBMax } = data.bounds;
   for (;;) {
-    const answer = await readOnce({ ...data, refused }, entry);
-    if ('pack' in answer) {
-      refused.push(answer);
+    const read = await readInThread({
+      ...{ entry, what: 'voices', bounds: data.bounds },
+      workerData: { ...data, refused } satisfies PacksThreadData,
+      heapMiBMax: voiceReadHeapMiBMax,
+      ...{ itemMsMax: voiceReadMsMax, otherMsMax: voiceReadMsMax + voiceTrialMsMax },
+      onMail: (mail: PacksAnswer) => mail,
+    });
+    if ('loss' in read) {
+      const { item, kind } = read.loss;
+      // What only took too long is read again when its files change.
+      const stamp = kind === 'late' && item.stamp !== undefined ? { stamp: item.stamp } : {};
+      refused.push({ pack: item.name, fault: faultOf(read.loss), ...stamp });
       continue;
     }
+    const { answer } = read;
     if ('fault' in answer) throw new VoicePackError(answer.fault, answer.findings);
     const { packs, findings, files } = answer;
     return { packs, findings, catalogue: catalogueOf(packs), release: () => closeFiles(files) };

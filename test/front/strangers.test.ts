@@ -13,6 +13,7 @@ import { monotonicMs } from '../../src/monotonic.js';
 import {
   eventually,
   GOOD_KEY,
+  keysInUse,
   recordingLog,
   speak,
   startFront,
@@ -215,7 +216,14 @@ t.test('a refused WebSocket counts until the library has closed its connection',
 t.test('behind a proxy that says so, the address of the client counts', async (t) => {
   const clock = monotonicMs;
   const connections = new ConnectionPool(40, clock).listener();
-  const parts = { log: recordingLog([]), metrics: new Metrics(), clock, bounds: limits, connections, keys: keysInUse() };
+  const parts = {
+    log: recordingLog([]),
+    metrics: new Metrics(),
+    clock,
+    bounds: limits,
+    connections,
+    keys: keysInUse(),
+  };
   const shared = createServices({ ...parts, cors: new Cors([]), errors: specificationErrors(limits) });
   const app = createApp();
   // Answers nobody.

@@ -1,10 +1,26 @@
 /** `npm run voices`, with a pack that is a copy of the shipped one with a single voice. */
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { voices as program } from '../../scripts/voices.js';
 import { runner } from '../support/run-command.js';
 import { modelsDir } from '../support/voices.js';
+import { eventually } from '../support/waiting.js';
 
 interface Manifest {
   speakers: { id: string }[];
@@ -99,4 +115,61 @@ t.test('a refusal of a file says why, and leaves nothing behind', async (t) => {
   );
   t.match(await voices('remove', 'robin'), { status: 0 }, 'a pack that cannot be used has a name');
   t.match(await voices('list', '--name', 'x'), { status: 2, stderr: /"list" takes no --name/ });
+});
+
+t.test('a copy takes only regular files of the folder, and no more bytes than a pack has', async (t) => {
+  const { root, models, download, voices } = prepare(t);
+  const extra = join(download, 'extra.bin');
+  const secret = join(root, 'home', 'secret');
+  writeFileSync(secret, 'secret');
+  chmodSync(secret, 0o600);
+  const refused = async (message: RegExp) => {
+    t.match(await voices('add', download), { status: 1, stderr: message });
+    t.strictSame(readdirSync(models), ['syrinx-en'], 'nothing is left');
+    rmSync(extra);
+  };
+  symlinkSync('/dev/zero', extra);
+  await refused(/extra\.bin: not a regular file: remove it$/m);
+  execFileSync('mkfifo', [extra]);
+  await refused(/extra\.bin: not a regular file: remove it$/m);
+  symlinkSync(secret, extra);
+  await refused(/extra\.bin: a link to .*secret, which is outside the folder: put the file itself/);
+  symlinkSync(models, extra);
+  await refused(/extra\.bin: not a regular file/);
+  writeFileSync(extra, '');
+  truncateSync(extra, 2 ** 40);
+  await refused(/the files have 1099\d+ bytes, and at most 8589934592 are allowed/);
+  symlinkSync('manifest.json', extra);
+  t.match(await voices('add', download), { status: 0 }, 'a link inside the folder is a file of its own');
+  t.strictSame(
+    readFileSync(join(models, 'robin', 'extra.bin')),
+    readFileSync(join(download, 'manifest.json')),
+  );
+});
+
+for (const signal of ['SIGTERM', 'SIGHUP'] as const)
+  t.test(`${signal} while a pack is copied leaves nothing behind`, async (t) => {
+    const { root, models, download } = prepare(t);
+    // It is copied for seconds.
+    truncateSync(join(download, 'decoder.onnx'), 2 ** 32);
+    const file = fileURLToPath(new URL('../../scripts/voices.js', import.meta.url));
+    const env = { ...process.env, DATA_DIR: join(root, 'data'), MODELS_DIR: models };
+    const child = spawn(process.execPath, [file, 'add', download], { env, stdio: 'ignore' });
+    await eventually(() => readdirSync(models).some((name) => name.startsWith('.adding-')));
+    child.kill(signal);
+    t.strictSame(await once(child, 'exit'), [128 + constants.signals[signal], null]);
+    t.strictSame(readdirSync(models), ['syrinx-en']);
+  });
+
+t.test('control characters of a pack do not reach the terminal', async (t) => {
+  const { models, download, voices } = prepare(t);
+  const path = join(download, 'manifest.json');
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+  writeFileSync(path, JSON.stringify({ ...manifest, licence: 'MIT\u001b]0;owned\u0007\u009b31m' }));
+  mkdirSync(join(models, 'bad\u001b[2J'));
+  for (const args of [['check', download], ['add', download], ['list']]) {
+    const { stdout, stderr } = await voices(...args);
+    t.match(stdout, /MIT\ufffd\]0;owned\ufffd/, args[0]!);
+    t.notMatch(stdout + stderr, /[^\P{Cc}\n\t]/u);
+  }
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import t from 'tap';
@@ -216,4 +216,35 @@ t.test('entries beyond the bound are left out, and the log says so', async (t) =
     lines.find(({ msg }) => msg === 'lexicon'),
     { fault: /too many entries/ },
   );
+});
+
+t.test('a file at which the thread hangs or ends is left out, and the log says so', async (t) => {
+  const folder = t.testdir({ 'a.txt': 'one\t1\n', 'exit.txt': '', 'spin.txt': '', 'z.txt': 'two\t2\n' });
+  const { log, lines } = recordedLog();
+  const entry = new URL('../support/lexicons/hostile.js', import.meta.url);
+  const bounds = { ...limits, lexiconReadMsMax: 3_000, watchdogBeatMs: 100 };
+  const lexicons = new Lexicons({ folder, bounds, log, entry });
+  t.teardown(() => lexicons.close());
+  await lexicons.reload();
+  t.strictSame(
+    lines.filter(({ msg }) => msg === 'lexicon').map(({ file, fault }) => `${file}: ${fault}`),
+    [
+      `${folder}/exit.txt:1: the thread that reads the lexicons ended with code 3: the file is left out`,
+      `${folder}/spin.txt:1: it was not read within 3 s: the file is left out`,
+    ],
+  );
+  const spoken = () =>
+    pronounced(lexicons.of('', { voiceId: '' }), 'one two', wordSpans('one two'), 'en').length;
+  t.equal(spoken(), 2, 'the files beside them are read');
+
+  writeFileSync(join(folder, 'a.txt'), 'three\t3\n');
+  rmSync(join(folder, 'spin.txt'));
+  await lexicons.reload();
+  t.equal(spoken(), 1, 'a later reading reads them again');
+
+  writeFileSync(join(folder, 'spin.txt'), '');
+  const hanging = lexicons.reload();
+  await lexicons.close();
+  await hanging;
+  t.pass('a service that stops does not wait for it');
 });

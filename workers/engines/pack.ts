@@ -1,11 +1,11 @@
 /** A voice pack on disk. What every format needs to read its files and to verify them. */
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, fstat, open, read } from 'node:fs';
-import { readFile, readdir, stat } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { readFile, readdir, realpath, stat } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import type typia from 'typia';
-import { type VoicePack, VoicePackError } from '../../src/threads/voices.js';
+import { type VoicePack, VoicePackError, closeFiles } from '../../src/threads/voices.js';
 import { type PackEntry, faultOf } from './entries.js';
 import type { Model } from './graph/model.js';
 import { readModel } from './graph/read.js';
@@ -90,6 +90,44 @@ const hashOf = async (file: number): Promise<string> => {
     hash.update(piece.subarray(0, bytesRead));
     at += bytesRead;
   }
+};
+
+/** On Linux it leads to the file that was opened, even if another has its name by now. */
+const openPathOf = (descriptor: number, path: string): string =>
+  process.platform === 'linux' ? `/proc/self/fd/${descriptor}` : path;
+
+/** @throws {VoicePackError} it is a device, a pipe or something else that may have no end */
+const openRegular = async (
+  path: string,
+): Promise<{ readonly descriptor: number; readonly stats: BigIntStats }> => {
+  const descriptor = await openFile(path, openFlags);
+  try {
+    const stats = await fstatFile(descriptor, { bigint: true });
+    refuseOtherKinds(path, stats);
+    return { descriptor, stats };
+  } catch (error) {
+    closeFiles([descriptor]);
+    throw error;
+  }
+};
+
+/**
+ * Opens a file of a pack to copy it, by whoever may read it. The caller closes it.
+ *
+ * @throws {VoicePackError} it is not a regular file, or a link leads out of the folder: the copy would give away a file that is none of the pack
+ */
+export const openOwn = async (
+  folder: string,
+  name: string,
+): Promise<{ readonly descriptor: number; readonly bytes: number }> => {
+  const path = join(folder, name);
+  const { descriptor, stats } = await openRegular(path);
+  const [root, file] = [await realpath(folder), await realpath(openPathOf(descriptor, path))];
+  if (file.startsWith(join(root, sep))) return { descriptor, bytes: Number(stats.size) };
+  closeFiles([descriptor]);
+  throw new VoicePackError(
+    `${path}: a link to ${file}, which is outside the folder: put the file itself in its place (cp -L)`,
+  );
 };
 
 const stateOf = ({ ino, size, mtimeNs }: BigIntStats): string => `${ino} ${size} ${mtimeNs}`;
@@ -221,15 +259,13 @@ export class PackFolder {
   }
 
   async #open(name: string, path: string) {
-    const descriptor = await openFile(path, openFlags);
+    const { descriptor, stats } = await openRegular(path);
     this.#held.push(descriptor);
-    const stats = await fstatFile(descriptor, { bigint: true });
-    refuseOtherKinds(path, stats);
     this.#note(name, stats);
     const head = Buffer.alloc(headBytes);
     const { bytesRead } = await readPiece(descriptor, head, 0, headBytes, 0);
     refuseImpostor(path, head.subarray(0, bytesRead));
-    const openPath = process.platform === 'linux' ? `/proc/self/fd/${descriptor}` : path;
+    const openPath = openPathOf(descriptor, path);
     const opened = { descriptor, file: { path, openPath, bytes: Number(stats.size) } };
     this.#files.set(name, opened);
     return opened;

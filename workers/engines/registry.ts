@@ -6,11 +6,11 @@ import type { Bounds } from '../../src/limits.js';
 import { cudaDeviceOf } from '../../src/threads/device.js';
 import { GpuState } from '../../src/threads/gpu.js';
 import type { SynthesisThreadData } from '../../src/threads/messages.js';
+import type { ReadProgress } from '../../src/threads/reader.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import {
   type PackFinding,
   type PacksAnswer,
-  type PacksProgress,
   type PacksThreadData,
   type ReadPacks,
   type RefusedPack,
@@ -166,7 +166,7 @@ interface Reading {
   /** Packs that are not read, and why. */
   readonly refused?: readonly RefusedPack[];
   /** Called before and after each pack, and for each file that is opened. */
-  readonly onProgress?: (progress: PacksProgress) => void;
+  readonly onProgress?: (progress: ReadProgress) => void;
 }
 
 /**
@@ -182,7 +182,7 @@ export const readPacks = async (
   { trial: run, kept, refused = [], onProgress }: Reading = {},
 ): Promise<ReadPacks> => {
   const files: number[] = [];
-  let reading: PacksProgress['reading'] = null;
+  let reading: ReadProgress['reading'] = null;
   const report = (now = reading): void => {
     reading = now;
     onProgress?.({ reading, files });
@@ -209,7 +209,7 @@ export const readPacks = async (
     for (const entry of [...entries.packs].sort((a, b) => Number(isDefault(b)) - Number(isDefault(a)))) {
       const mark = files.length;
       try {
-        const place = { pack: entry.name, path: placeOf(entry) };
+        const place = { name: entry.name, path: placeOf(entry) };
         const refusal = refused.find(({ pack }) => pack === entry.name);
         if (refusal?.stamp !== undefined) {
           kept?.add(refusal.stamp, { fault: refusal.fault });

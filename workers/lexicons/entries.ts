@@ -94,7 +94,7 @@ export const parsePlain = (text: string, bounds: EntryBounds): ParsedFile => {
       else find('the case rule must be smart, exact or any');
       continue;
     }
-    const parts = raw.includes('\t') ? raw.split(/\t+/) : raw.split(/\s+=\s+/);
+    const parts = raw.includes('\t') ? raw.split(/\t+/) : raw.split(/(?<!\s)\s+=\s+/);
     const [written = '', spoken = '', ...more] = parts
       .map((part) => part.trim())
       .filter((part) => part !== '');

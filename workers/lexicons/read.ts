@@ -10,6 +10,7 @@ import {
   type LexiconThreadData,
   type Scope,
 } from '../../src/threads/lexicons.js';
+import type { ReadProgress } from '../../src/threads/reader.js';
 import { CONSOLE_FILE, LexiconFileError, parsePlain, type ParsedFile } from './entries.js';
 import { parsePls } from './pls.js';
 
@@ -75,7 +76,9 @@ class Room {
   }
 }
 
-const parse = async (path: string, bounds: LexiconThreadData['bounds']): Promise<ParsedFile> => {
+export type ParseFile = (path: string, bounds: LexiconThreadData['bounds']) => Promise<ParsedFile>;
+
+export const parseFile: ParseFile = async (path, bounds) => {
   const { size } = await lstat(path);
   if (size > bounds.lexiconFileBytesMax)
     throw new LexiconFileError(1, `the file has ${size} bytes; ${bounds.lexiconFileBytesMax} are allowed`);
@@ -92,7 +95,8 @@ const parse = async (path: string, bounds: LexiconThreadData['bounds']): Promise
 /** Never rejects: what cannot be read is a finding. */
 export const sendLexicons = async (
   port: MessagePort,
-  { folder, bounds }: LexiconThreadData,
+  { folder, refused, bounds }: LexiconThreadData,
+  parse = parseFile,
 ): Promise<void> => {
   const findings: LexiconFinding[] = [];
   let left = 0;
@@ -100,7 +104,7 @@ export const sendLexicons = async (
     if (findings.length < bounds.lexiconFindingsMax) findings.push({ path, line, fault });
     else left++;
   };
-  const send = (mail: LexiconMail) => {
+  const send = (mail: LexiconMail | ReadProgress) => {
     port.postMessage(mail);
   };
   const room = new Room(bounds);
@@ -110,6 +114,12 @@ export const sendLexicons = async (
     for (const { path } of found.slice(bounds.lexiconFilesMax))
       find(path, 1, `more than ${bounds.lexiconFilesMax} files: this one is left out`);
     for (const { path, scope } of found.slice(0, bounds.lexiconFilesMax)) {
+      const refusal = refused.find((finding) => finding.path === path);
+      if (refusal !== undefined) {
+        find(path, refusal.line, refusal.fault);
+        continue;
+      }
+      send({ reading: { name: path, path }, files: [] });
       try {
         const parsed = await parse(path, bounds);
         for (const { line, fault } of parsed.findings) find(path, line, fault);

@@ -11,7 +11,8 @@ const isRow = /^\|[^\n]*(?:\s\|\s|\|[^\S\n]*(?:\n|$))/;
 const headingMark = /^#{1,6}$/;
 
 /** A number in brackets that names a source, or several, at the end of a token: [1], [2,3], [4][5]. */
-const citation = /^(.*?)((?:\[\^?[1-9]\d{0,2}(?:[-–,]\d{1,3})*\])+)([.,;:!?)"”’]*)$/;
+const citedNumbers = String.raw`\[\^?[1-9]\d{0,2}(?:[-–,]\d{1,3})*\]`;
+const citation = new RegExp(`(?<!${citedNumbers})((?:${citedNumbers})+)([.,;:!?)"”’]*)$`);
 const citationMax = 64;
 /** Before a number in brackets that is part of the sentence. */
 const sign = /[=<>≤≥≠≈+−×÷/^&|@([{-]$/;
@@ -84,8 +85,10 @@ export class Lines {
       (/^\p{N}[\p{N}.,]*\*$/u.test(token) && /^[^\S\n]*\p{N}/u.test(following));
     if (isProduct) return form.replace('*', ' * ');
     if (!token.includes(']') || token.length > citationMax) return form;
-    const [whole, word = '', numbers = '', tail = ''] = citation.exec(token) ?? [];
-    if (whole === undefined || (word === '' && (this.#isStart || before === ''))) return form;
+    const found = citation.exec(token);
+    if (found === null || (found.index === 0 && (this.#isStart || before === ''))) return form;
+    const [, numbers = '', tail = ''] = found;
+    const word = token.slice(0, found.index);
     const isEnd = tail !== '' || /^[^\S\n]*(?:\n|$)/.test(following);
     const isValue = sign.test(before);
     if (word === '') {
@@ -101,6 +104,6 @@ export class Lines {
         !indexed.test(word) &&
         (isEnd || numbers.includes(']['))
       : /[.,;!?"”)]$/.test(word) && !/\p{L}\(/u.test(word);
-    return isSource ? form.replace(/(?:\[[^[\]]*\])+(?=[.,;:!?)"”’]*$)/, '') : form;
+    return isSource ? form.replace(/(?<!\[[^[\]]*\])(?:\[[^[\]]*\])+(?=[.,;:!?)"”’]*$)/, '') : form;
   }
 }

@@ -70,8 +70,8 @@ const prepare = (
 
 /** Cuts a text after these marks and their white space. */
 const cutAfter = (text: string, marks: RegExp): string[] => text.split(marks).filter((part) => part !== '');
-const sentenceEnds = /(?<=[.!?…]["'”’)\]]*\s+)(?=\S)/u;
-const clauseEnds = /(?<=[,;:]["'”’)\]]*\s+)(?=\S)/u;
+const sentenceEnds = /(?=\S)(?<=[.!?…]["'”’)\]]*\s+)/u;
+const clauseEnds = /(?=\S)(?<=[,;:]["'”’)\]]*\s+)/u;
 const spaces = /(?<=\s)(?=\S)/u;
 
 /**

@@ -78,7 +78,7 @@ export const parseVoiceTable = (path: string, bytes: Buffer, width: number): Map
   let at = 4;
   for (let rest = bytes.readUInt32LE(0); rest > 0; rest--) {
     if (bytes.length < at + nameBytes + 8) throw wrong();
-    const name = bytes.toString('utf8', at, at + nameBytes).replace(/\0.*$/s, '');
+    const name = bytes.toString('utf8', at, at + nameBytes).replace(/\0.*/s, '');
     const frames = bytes.readUInt32LE(at + nameBytes);
     const found = bytes.readUInt32LE(at + nameBytes + 4);
     at += nameBytes + 8;

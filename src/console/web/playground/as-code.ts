@@ -25,7 +25,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\'
 const indented = (text: string, spaces: number): string => text.replaceAll('\n', `\n${' '.repeat(spaces)}`);
 
 const javaScript = (value: unknown): string =>
-  JSON.stringify(value, null, 2).replaceAll(/^(\s*)"([a-z_]+)":/gm, '$1$2:');
+  JSON.stringify(value, null, 2).replaceAll(/^( *)"([a-z_]+)":/gm, '$1$2:');
 
 const pythonWords: Readonly<Record<string, string>> = { true: 'True', false: 'False', null: 'None' };
 

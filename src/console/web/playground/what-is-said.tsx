@@ -20,7 +20,7 @@ const useRested = <T,>(value: T): T => {
   return rested;
 };
 
-const marks = /^[([{"'‘’“«¿¡*_]+|[.,;:!?…)\]}"'’”»*_]+$/g;
+const marks = /^[([{"'‘’“«¿¡*_]+|(?<![.,;:!?…)\]}"'’”»*_])[.,;:!?…)\]}"'’”»*_]+$/g;
 
 const AddWord = (props: {
   readonly accountId: number;

@@ -33,7 +33,7 @@ const joinedNumbers = (pieces: readonly string[]): string | null => {
   const words = pieces.map((piece, at) => {
     if (isNumber(at)) return numberOf(piece);
     if (isJoint(at)) return piece.toLowerCase();
-    return /^\p{L}*[aeiouy]\p{L}+$/iu.test(piece) ? piece : null;
+    return /^(?=[^aeiouy]*[aeiouy]\p{L})\p{L}+$/iu.test(piece) ? piece : null;
   });
   return words.includes(null) ? null : words.join(' ');
 };

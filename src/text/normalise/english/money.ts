@@ -50,7 +50,7 @@ const after = new RegExp(
 const price = (amount: string, currency: Currency): string | null => {
   const [whole = '', digits] = amount.replaceAll(',', '').split('.');
   // $20.500 is a price, $20.506 is not.
-  const hundredths = digits?.replace(/(?<=\d\d)0+$/, '');
+  const hundredths = digits?.replace(/(?<=\d\d)(?<!\d\d0)0+$/, '');
   if (hundredths === undefined || hundredths.length > 2 || currency.cents === null) return null;
   const units = `${cardinal(whole)} ${Number(whole) === 1 ? currency.one : currency.many}`;
   // $20.5 is twenty dollars and fifty cents.

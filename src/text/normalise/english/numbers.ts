@@ -61,7 +61,7 @@ const ordinals: Readonly<Record<string, string>> = {
 
 /** `22` -> twenty second. */
 export const ordinal = (digits: string): string =>
-  cardinal(digits).replace(/\w+$/, (last) => ordinals[last] ?? `${last.replace(/y$/, 'ie')}th`);
+  cardinal(digits).replace(/\b\w+$/, (last) => ordinals[last] ?? `${last.replace(/y$/, 'ie')}th`);
 
 const ordinalForm = /^(?<digits>\d{1,3}(?:,\d{3})+|\d{1,9})(?:st|nd|rd|th)(?<owner>'s)?$/i;
 

@@ -54,7 +54,7 @@ export const serials: Rule = (tokens, at) => {
   if (tone !== undefined) return say(`${letterName(tone)} sharp`);
   // 31/31/100, 123/261788/2021
   if (/^\d{1,9}(?:\/\d{1,9}){2,7}$/.test(core)) return say(core.split('/').map(numberOf).join(' slash '));
-  if (/^[a-z]{2,}(?:[#$]+[a-z]*){1,4}$/i.test(core))
+  if (/^[a-z]{2,}(?:[#$]+(?![#$])[a-z]*){1,4}$/i.test(core))
     return say(
       core
         .replace(/[#$]/g, (sign) => (sign === '#' ? ' hash ' : ' dollar '))

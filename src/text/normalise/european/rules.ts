@@ -85,7 +85,7 @@ const joinSpaced =
         first > 0
           ? raw(first - 1)
               .toLowerCase()
-              .replace(/[.:]+$/, '')
+              .replace(/(?<![.:])[.:]+$/, '')
           : '';
       const isDialled = /^[+(]?\d/.test(before) || grammar.callCues.has(before);
       if (range === null && /^[("'«„“]*[-−~]?[€$£]?[1-9]\d{0,2}$/.test(raw(first)) && !isDialled)

@@ -1,0 +1,117 @@
+/**
+ * A thread that reads what owners put into folders, and ends with that: voice packs, lexicons. What it reads may hang it or
+ * end it, so it says what it reads at each moment, and each of that has a time.
+ */
+import { close } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import type { Bounds } from '../limits.js';
+import { monotonicMs } from '../monotonic.js';
+import { Watchdog } from './watchdog.js';
+
+/** What a thread reads: a pack, or a file. */
+export interface ReadItem {
+  readonly name: string;
+  readonly path: string;
+  /** Of the state of its files, once that is known. */
+  readonly stamp?: string;
+}
+
+/** What the thread says before its answer, each time that something of it changes. */
+export interface ReadProgress {
+  /** `null`: nothing. */
+  readonly reading: ReadItem | null;
+  /** Descriptors of open files. */
+  readonly files: readonly number[];
+}
+
+/** What ended a thread before its answer. */
+export interface ReadLoss {
+  readonly item: ReadItem;
+  readonly kind: 'late' | 'memory' | 'other';
+  /** One line. */
+  readonly fault: string;
+}
+
+export interface ReaderParts<Mail extends object, Answer> {
+  readonly entry: URL;
+  readonly workerData: unknown;
+  /** What it reads, for messages: `voices`. */
+  readonly what: string;
+  readonly heapMiBMax: number;
+  /** For each item. */
+  readonly itemMsMax: number;
+  /** While it reads none: it looks for them, or tries one. */
+  readonly otherMsMax: number;
+  readonly bounds: Pick<Bounds, 'watchdogBeatMs' | 'threadHangMsMax'>;
+  /** Takes what the thread says besides its progress. @returns its answer, if that is it */
+  readonly onMail: (mail: Mail) => Answer | undefined;
+  /** Ends the reading. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Runs one thread to its answer. Files that it leaves open after a loss are closed.
+ *
+ * @returns its answer, or the item at which it ended
+ * @throws the thread ended while it read no item, or `signal` ended it
+ */
+export const readInThread = <Mail extends object, Answer>(
+  parts: ReaderParts<Mail, Answer>,
+): Promise<{ readonly answer: Answer } | { readonly loss: ReadLoss }> =>
+  new Promise((resolve, reject) => {
+    const { entry, workerData, what, heapMiBMax, itemMsMax, otherMsMax, onMail, signal } = parts;
+    const watchdog = new Watchdog(parts.bounds, monotonicMs);
+    const thread = new Worker(entry, {
+      workerData,
+      // By default a thread closes at its end the files that it opened.
+      trackUnmanagedFds: false,
+      resourceLimits: { maxOldGenerationSizeMb: heapMiBMax },
+    });
+    let { reading, files }: ReadProgress = { reading: null, files: [] };
+    let fault: Error | undefined;
+    const lose = (kind: ReadLoss['kind'], error: Error): void => {
+      watchdog.close();
+      if (reading === null) reject(error);
+      else resolve({ loss: { item: reading, kind, fault: error.message.split('\n')[0]! } });
+    };
+    // An end inside a call of the system waits for that.
+    const end = (): void => void thread.terminate();
+    const expect = (): (() => void) => {
+      const [name, msMax] = reading === null ? [`the ${what}`, otherMsMax] : ['it', itemMsMax];
+      return watchdog.expect(msMax, () => {
+        lose('late', new Error(`${name} was not read within ${msMax / 1000} s`));
+        end();
+      });
+    };
+    let unexpect = expect();
+    const onAbort = (): void => {
+      reading = null;
+      lose('other', new Error(`the reading of the ${what} was ended`));
+      end();
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+    thread.on('message', (mail: Mail | ReadProgress) => {
+      if (!('reading' in mail)) {
+        const answer = onMail(mail);
+        if (answer === undefined) return;
+        watchdog.close();
+        files = [];
+        resolve({ answer });
+        return;
+      }
+      ({ files } = mail);
+      const before = reading?.name;
+      ({ reading } = mail);
+      if (reading?.name === before) return;
+      unexpect();
+      unexpect = expect();
+    });
+    thread.once('error', (error: Error) => (fault = error));
+    thread.once('exit', (code) => {
+      signal?.removeEventListener('abort', onAbort);
+      for (const file of files) close(file, () => undefined);
+      const isMemory = (fault as NodeJS.ErrnoException | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
+      if (isMemory) lose('memory', new Error(`it takes more than ${heapMiBMax} MiB of memory to read`));
+      else lose('other', fault ?? new Error(`the thread that reads the ${what} ended with code ${code}`));
+    });
+  });
