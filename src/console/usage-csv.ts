@@ -28,13 +28,21 @@ const columns: Readonly<Record<string, (row: UsageRow) => string | number>> = {
  * Users choose the names of keys, and a spreadsheet reads a cell with such a start as a formula. Where it separates cells by
  * another character than a comma, a name has several. NFKC makes ASCII of the wide and small forms.
  */
-const CELL_START = /(^|[,;|\t\r\n])([\s\p{C}"]*)([^\s\p{C}"])/gu;
-const FORMULA_START = /^[=+\-@]/;
+const SEPARATORS = new Set(',;|\t\r\n');
+const isPassedOver = /^[\s\p{C}"]$/u;
+const startsFormula = /^[=+\-@]/;
 
-const asText = (name: string): string =>
-  name.replace(CELL_START, (start: string, separator: string, between: string, first: string) =>
-    FORMULA_START.test(first.normalize('NFKC')) ? `${separator}'${between}${first}` : start,
-  );
+const asText = (name: string): string => {
+  let text = '';
+  let isAtStart = true;
+  for (const character of name) {
+    if (isAtStart && startsFormula.test(character.normalize('NFKC'))) text += "'";
+    if (SEPARATORS.has(character)) isAtStart = true;
+    else if (!isPassedOver.test(character)) isAtStart = false;
+    text += character;
+  }
+  return text;
+};
 
 const cell = (value: string | number): string => {
   if (typeof value === 'number') return String(value);

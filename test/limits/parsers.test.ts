@@ -42,7 +42,7 @@ const answered =
 
 const head: RequestHead = {
   ...{ apiKey: '', xiApiKey: '', authorization: '', host: '', cookie: '', fetchSite: '', forwardedFor: '' },
-  ...{ contentType: undefined, isPreflight: false, query: '', parameter: '', contentLength: undefined },
+  ...{ contentType: undefined, isPreflight: false, query: '', parameter: '', contentLength: 0 },
 };
 
 const lexicons = [new Lexicon()];

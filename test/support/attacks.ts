@@ -52,8 +52,8 @@ export const inWords = (attacks: readonly Attack[], wordUnits: number): Attack[]
 const growthMax = 2.5;
 /** For a unit; the slowest parser takes a twentieth. */
 const msPerUnitMax = 0.1;
-/** Shorter times say nothing of growth: code is compiled meanwhile. */
-const comparableMs = 10;
+/** Shorter times say nothing of growth: code is compiled meanwhile, and the CPU time of a thread grows in steps of 4 ms. */
+const comparableMs = 40;
 const rounds = 4;
 
 /**
@@ -83,11 +83,15 @@ export const slownessOf = async (
     let half = size;
     for (let round = 0; round < rounds; round++) {
       const [halfMs, wholeMs] = [await msOf(text(half), 3), await msOf(text(2 * half), 3)];
+      slowness = null;
+      if (wholeMs < comparableMs) {
+        half *= 2;
+        continue;
+      }
       const isSteep = wholeMs > growthMax * halfMs || wholeMs > 2 * half * msPerUnitMax;
+      if (!isSteep) break;
       slowness = `${name}: ${wholeMs.toFixed(1)} ms for ${2 * half} characters, ${halfMs.toFixed(1)} for half`;
-      if (!isSteep) slowness = null;
-      if (slowness === null || wholeMs > 1_000) break;
-      if (halfMs < comparableMs) half *= 2;
+      if (wholeMs > 1_000) break;
     }
     if (slowness !== null) return slowness;
   }
