@@ -34,14 +34,20 @@ const startsFormula = /^[=+\-@]/;
 
 const asText = (name: string): string => {
   let text = '';
-  let isAtStart = true;
+  /** What came since the start of the cell; `null`: something that counts came. */
+  let lead: string | null = '';
   for (const character of name) {
-    if (isAtStart && startsFormula.test(character.normalize('NFKC'))) text += "'";
-    if (SEPARATORS.has(character)) isAtStart = true;
-    else if (!isPassedOver.test(character)) isAtStart = false;
-    text += character;
+    if (SEPARATORS.has(character)) {
+      text += (lead ?? '') + character;
+      lead = '';
+    } else if (lead === null) text += character;
+    else if (isPassedOver.test(character)) lead += character;
+    else {
+      text += (startsFormula.test(character.normalize('NFKC')) ? "'" : '') + lead + character;
+      lead = null;
+    }
   }
-  return text;
+  return text + (lead ?? '');
 };
 
 const cell = (value: string | number): string => {
