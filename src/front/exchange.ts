@@ -105,7 +105,7 @@ export class Exchange implements InFlight {
     return this.#key;
   }
 
-  set key(key: Pick<ActiveKey, 'keyId' | 'accountId'>) {
+  set key(key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined) {
     this.#key = key;
     this.known();
   }
