@@ -231,8 +231,9 @@ export class Capacity {
 
   #add(demand: Demand): void {
     const isLong = this.#isLong(demand);
-    for (const wait of ['always', 'burst'] as const)
-      this.#loads[wait].add(demand, this.#workOf(demand, wait), isLong);
+    const work = this.#workOf(demand, 'always');
+    this.#loads.always.add(demand, work, isLong);
+    this.#loads.burst.add(demand, demand.isAwaiting ? this.#workOf(demand, 'burst') : work, isLong);
   }
 
   #isLong({ voiceId }: Demand): boolean {
