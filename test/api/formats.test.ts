@@ -132,7 +132,7 @@ t.test('a bitrate may be a number, its text, or its text with a k', async (t) =>
   ] as const)
     t.match(formatOf({ encoding, bitrate }), { encoding, bitrateKbps });
   // Read as kbps, so far out of range.
-  for (const bitrate of [128_000, '128000', 31, '31k', 321, '321K', 0, -128, '-128', '+400', '9'.repeat(400)])
+  for (const bitrate of [128_000, '128000', 31, '31k', 321, '321K', 0, -128, '-128', '+400'])
     t.equal(formatOf({ encoding: 'mp3', bitrate }), refusal('bitrate', mp3Bitrates, bitrate));
   for (const bitrate of [64_000, 31, 193, '193k', 320])
     t.equal(formatOf({ encoding: 'opus', bitrate }), refusal('bitrate', opusBitrates, bitrate));
@@ -152,8 +152,10 @@ t.test('encodings without a bitrate accept only null', async (t) => {
       );
 });
 
-t.test('a message cuts a long bitrate, and the echo is whole', async (t) => {
-  const bitrate = 'x'.repeat(1_000);
-  const message = `Invalid mp3 audio bitrate: ${bitrate.slice(0, 200)}`;
-  t.equal(formatOf({ bitrate }), refusal('bitrate', message, bitrate));
+t.test('a message cuts a long bitrate, and leaves out the echo', async (t) => {
+  const body = JSON.parse(formatOf({ bitrate: 'x'.repeat(1_000) }) as string) as {
+    detail: [{ msg: string }];
+  };
+  t.match(body.detail[0].msg, /^Value error, Invalid mp3 audio bitrate: x{90,100}…?$/);
+  t.notOk('input' in body.detail[0]);
 });

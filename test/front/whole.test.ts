@@ -159,27 +159,22 @@ t.test('a client that leaves while its result is made or sent leaves nothing beh
 
 t.test('large answers without speech arrive whole one after the other', async (t) => {
   const front = await startFront(t);
-  const voice = 'v'.repeat(1_000_000);
   const client = await front.client();
   client.socket.pause();
-  const rounds = 6;
+  const rounds = 200;
   for (let round = 0; round < rounds; round++) {
-    client.send(requestOf({ text: 'a', voice }));
+    client.send('GET /openapi.json HTTP/1.1\r\nHost: a\r\nx-api-key: svc_sk_good\r\n\r\n');
     // The next request is sent when the server has answered this one, or its socket is full.
     await eventually(() => requestLines(front).length > round || front.server.inFlight === 1);
-    await pause(50);
+    await pause(round % 10 === 0 ? 20 : 0);
     if (requestLines(front).length <= round) break;
   }
+  t.ok(requestLines(front).length < rounds, 'the socket was full');
   client.socket.resume();
   await eventually(() => front.server.inFlight === 0);
   for (let round = 0; round < requestLines(front).length; round++) {
     const response = await client.response();
-    t.equal(response.status, 422);
-    t.equal((JSON.parse(response.body.toString()) as { voice: string }).voice, voice);
+    t.equal(response.status, 200);
+    t.equal((JSON.parse(response.body.toString()) as { openapi: string }).openapi.split('.')[0], '3');
   }
 });
-
-const requestOf = (body: Record<string, unknown>): string => {
-  const text = JSON.stringify(body);
-  return `POST /v1/tts HTTP/1.1\r\nHost: a\r\nx-api-key: svc_sk_good\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
-};

@@ -104,7 +104,7 @@ const parsers: Readonly<Record<string, (text: string) => unknown>> = {
   'a body': body('text', (bytes) => parseSpeechRequest(bytes, undefined, limits)),
   'a body of the webhook': body('message', (bytes) => parseVoicePlatform(bytes, undefined, 'wren', limits)),
   'a message': body('send_text', (bytes) => parseClientFrame(bytes, limits)),
-  tags: readTags,
+  tags: (text) => [readTags(text), readTags(`<break ${text}>`.repeat(2)), readTags(`<${text}`)],
   'tags in pieces': (text) => {
     const reader = new TagReader();
     for (let at = 0; at < text.length; at += 7) reader.push(text.slice(at, at + 7));

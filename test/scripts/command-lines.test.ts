@@ -102,7 +102,7 @@ t.test('bench: its options', (t) => {
   const refusals: readonly (readonly [readonly string[], RegExp])[] = [
     [
       ['http'],
-      /^there is no "http": all, ws, pauses, ws-check, overload, tokens, dialects, peers, voices, hosts, gpu$/,
+      /^there is no "http": all, ws, pauses, ws-check, overload, tokens, text, dialects, peers, voices, hosts, gpu$/,
     ],
     [['ws', 'ws-check'], /^there is no "ws ws-check"/],
     [['ws', '--only', 'memory'], /^--only: there is no part "memory": idle, together, streams, frames$/],
