@@ -67,6 +67,7 @@ const refusals: Partial<Readonly<Record<ErrorCode, Refusal & { readonly status?:
   methodNotAllowed: { code: 'badRequest', message: 'This address takes another method.', status: 405 },
   bodyTooLarge: { code: 'badRequest', message: 'The request is too large.', status: 413 },
   badRequest: { code: 'badRequest', message: 'The request cannot be read.' },
+  lengthRequired: { code: 'badRequest', message: 'The request needs a Content-Length.', status: 411 },
   bodyUnreadable: { code: 'badRequest', message: 'The request cannot be read.' },
   internal: {
     code: 'failed',

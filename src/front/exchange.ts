@@ -32,6 +32,9 @@ const KEEPS: readonly Header[] = [
 ];
 const CLOSES: readonly Header[] = [['connection', 'close']];
 
+/** Whole answers of one tick that are sent at once. */
+const ANSWERS_AT_ONCE_MAX = 16;
+
 /**
  * How an exchange ended. `aborted`: by the client. The service drops a reader that stalls, a body that is late, and speech
  * whose listener has lost access (`revoked`).
@@ -65,6 +68,8 @@ export class Exchange implements InFlight {
   #status: number | undefined;
   #firstAudio: FirstAudio | undefined;
   #begun = false;
+  /** Its whole answer waits for the end of the tick. */
+  #isAnswering = false;
   #refusal: RefusalReason | undefined;
   #outcome: Outcome | undefined;
 
@@ -152,7 +157,7 @@ export class Exchange implements InFlight {
 
   /** Runs such a callback now. */
   guard(callback: () => void): void {
-    if (this.isOver) return;
+    if (this.isOver || this.#isAnswering) return;
     try {
       callback();
     } catch (error) {
@@ -188,6 +193,31 @@ export class Exchange implements InFlight {
       }
     });
     if (fault) throw fault.error;
+  }
+
+  /**
+   * Sends a whole answer, and the exchange is over: now, or where many others were sent in this tick, at its end. The library
+   * takes requests from a connection while they are answered at once, thousands from one read, and holds the answers if nobody
+   * reads them. While one waits, a further request ends its connection.
+   *
+   * @param write see `corked`
+   */
+  answer(write: (res: HttpResponse) => void): void {
+    if (this.isOver || this.#isAnswering) return;
+    const send = (): void => {
+      this.corked(write);
+      this.finish();
+    };
+    const { answers, tick } = this.services;
+    if (answers.next() <= ANSWERS_AT_ONCE_MAX) {
+      send();
+      return;
+    }
+    this.#isAnswering = true;
+    tick.add(() => {
+      this.#isAnswering = false;
+      this.guard(send);
+    });
   }
 
   /**

@@ -28,11 +28,10 @@ export const reply = (exchange: Exchange, answer: Reply): void => {
     new ResponseSender(exchange, { status, contentType, headers }, piecesSource([bytes]));
     return;
   }
-  exchange.corked((res) => {
+  exchange.answer((res) => {
     exchange.writeHead(status, contentType, headers, close);
     exchange.endWhole(res, bytes, close);
   });
-  exchange.finish();
 };
 
 /** Answers with an error in the listener's words. */

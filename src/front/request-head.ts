@@ -6,6 +6,7 @@
  * Only `content-length` says how long a body is. The library's reader of chunks takes bytes that are no digits as digits,
  * and any two bytes as the end of a chunk, so it could take a part of the next request for a body.
  */
+import { isIP } from 'node:net';
 import type { ErrorCode } from '../errors.js';
 import type { HttpRequest } from './uws.js';
 
@@ -34,9 +35,15 @@ export interface RequestHead {
   readonly contentLength: number;
 }
 
-/** The client's address as the proxy in front of us saw it; empty without a proxy. What comes before it, a client can write. */
-export const forwardedAddress = ({ forwardedFor }: Pick<RequestHead, 'forwardedFor'>): string =>
-  forwardedFor.split(',').at(-1)?.trim() ?? '';
+/**
+ * The client's address as the proxy in front of us saw it, without the port that some proxies add. Empty without a proxy, or
+ * if it is no address: what counts by address keeps it. What comes before it, a client can write.
+ */
+export const forwardedAddress = ({ forwardedFor }: Pick<RequestHead, 'forwardedFor'>): string => {
+  const last = forwardedFor.slice(forwardedFor.lastIndexOf(',') + 1).trim();
+  const address = /^\[([^\]]+)\](?::\d+)?$/.exec(last)?.[1] ?? /^([\d.]+):\d+$/.exec(last)?.[1] ?? last;
+  return isIP(address) === 0 ? '' : address;
+};
 
 /** The token of an `authorization` header; its scheme may be absent. */
 export const withoutBearer = (authorization: string): string => authorization.replace(/^Bearer +/i, '');

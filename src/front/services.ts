@@ -6,7 +6,7 @@ import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import { inSlices } from '../slices.js';
-import { createTickActions, type TickActions } from '../tick.js';
+import { createTickActions, TickCount, type TickActions } from '../tick.js';
 import type { Connections } from './connections.js';
 import type { KeysInUse } from './keys-in-use.js';
 import type { OriginPolicy } from './cors.js';
@@ -39,6 +39,8 @@ export interface Services {
   readonly registry: Registry<InFlight>;
   readonly pulse: Pulse;
   readonly tick: TickActions;
+  /** Whole answers that were sent at once. */
+  readonly answers: TickCount;
   /** What is open for a key ends with it. */
   readonly keys: KeysInUse;
   /** What each account may use of this thread. */
@@ -63,13 +65,15 @@ export const createServices = (
   parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'connections' | 'cors' | 'errors' | 'keys'>,
 ): Services => {
   const { bounds, clock } = parts;
+  const tick = createTickActions();
   return {
     ...parts,
+    tick,
+    answers: new TickCount(tick),
     routePrefix: '',
     isBehindProxy: false,
     registry: new Registry(),
     pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock, bounds.sliceMsMax),
-    tick: createTickActions(),
     turns: new Turns({
       clock,
       bounds,

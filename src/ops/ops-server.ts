@@ -101,25 +101,22 @@ export class OpsServer {
   }
 
   /**
-   * An address that has too many connections loses its oldest one: so a flood cannot hold this port against a probe from the
-   * same address, which is answered within milliseconds.
+   * The newest connection takes the place of the oldest: of its address, or of all where others hold the port. So a flood
+   * cannot hold it against a probe, which is answered within milliseconds.
    */
   #accept(socket: Socket, connections: Connections): void {
     const network = networkOf(socket.remoteAddress ?? '');
     const refusal = connections.refusalOf(network);
-    if (refusal === 'connectionsOfAddressExhausted') this.#dropOldestOf(network);
-    else if (refusal !== null) {
-      socket.destroy();
-      return;
-    }
+    if (refusal !== null) this.#dropOldest(refusal === 'connectionPoolExhausted' ? null : network);
     connections.watch(socket, network);
     this.#sockets.set(socket, network);
     socket.once('close', () => this.#sockets.delete(socket));
   }
 
-  #dropOldestOf(network: string): void {
+  /** @param network `null`: of all */
+  #dropOldest(network: string | null): void {
     for (const [socket, from] of this.#sockets) {
-      if (from !== network || socket.destroyed) continue;
+      if ((network !== null && from !== network) || socket.destroyed) continue;
       socket.destroy();
       return;
     }

@@ -2,6 +2,7 @@
 import t from 'tap';
 import { specificationErrors, type ErrorShape } from '../../src/api/error-shape.js';
 import { parseSpeechRequest } from '../../src/api/speech-request.js';
+import { consoleErrors } from '../../src/console/answers.js';
 import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
 import { streamResponder } from '../../src/front/responders.js';
@@ -94,4 +95,11 @@ t.test('a listener words every error in its own shape', async (t) => {
   speech.refuse = () => 'contextPoolExhausted';
   t.same(await speak('svc_sk_good', 'ada'), answer(word(503, 'unavailable')));
   t.equal(services.registry.size, 0);
+});
+
+t.test('the console says that a request needs a length', (t) => {
+  const { status, body } = consoleErrors.of('lengthRequired');
+  t.equal(status, 411);
+  t.match(body, /Content-Length/);
+  t.end();
 });

@@ -323,6 +323,29 @@ t.test('requests that are answered at once may be pipelined', async (t) => {
   for (let count = 0; count < 3; count++) t.equal((await client.response()).status, 200);
 });
 
+t.test(
+  'hundreds of pipelined requests end their connection, and the service holds few answers',
+  async (t) => {
+    const front = await startFront(t);
+    const one = requestBytes({ path: '/healthz' });
+    const client = await front.sent(Buffer.concat(Array.from({ length: 500 }, () => one)));
+    await client.closed();
+    const answered = requestLines(front).filter(({ fields }) => fields['status'] === 200);
+    t.ok(answered.length <= 16, `${answered.length} were answered`);
+    t.equal(front.server.inFlight, 0);
+  },
+);
+
+t.test('many connections that ask in the same moment are all answered, and stay open', async (t) => {
+  const front = await startFront(t);
+  const one = requestBytes({ path: '/healthz' });
+  const clients = await Promise.all(Array.from({ length: 60 }, () => RawClient.open(front.port)));
+  for (let round = 0; round < 2; round++) {
+    for (const client of clients) client.send(one);
+    for (const client of clients) t.equal((await client.response()).status, 200);
+  }
+});
+
 t.test('500 and 503 match the OpenAPI description', async (t) => {
   const front = await startFront(t);
   const asked = await RawClient.ask(front.port, { path: '/openapi.json', key: GOOD_KEY });

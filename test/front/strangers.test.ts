@@ -4,6 +4,7 @@ import t, { type Test } from 'tap';
 import { specificationErrors } from '../../src/api/error-shape.js';
 import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
+import { forwardedAddress } from '../../src/front/request-head.js';
 import { wrapHandler } from '../../src/front/routes.js';
 import { createServices } from '../../src/front/services.js';
 import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
@@ -249,3 +250,23 @@ t.test('behind a proxy that says so, the address of the client counts', async (t
   t.strictSame(await from('10.0.0.2', 4), []);
   t.equal(connections.strangers.countOf('127.0.0.1'), 0, 'none counts for the proxy');
 });
+
+t.test(
+  'an address that a proxy forwards is read without its port, and what is none counts for nobody',
+  (t) => {
+    for (const [forwardedFor, address] of [
+      ['10.0.0.1', '10.0.0.1'],
+      ['192.0.2.9, 10.0.0.1:5123', '10.0.0.1'],
+      ['[2001:db8::1]:443', '2001:db8::1'],
+      ['[2001:db8::1]', '2001:db8::1'],
+      ['2001:db8::1', '2001:db8::1'],
+      ['::ffff:10.0.0.1', '::ffff:10.0.0.1'],
+      ['10.0.0.1,', ''],
+      ['unknown', ''],
+      ['a'.repeat(7_000), ''],
+      ['', ''],
+    ] as const)
+      t.equal(forwardedAddress({ forwardedFor }), address, forwardedFor.slice(0, 40));
+    t.end();
+  },
+);

@@ -1,9 +1,10 @@
-import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import { connect, createServer as createNetServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { OpsServer } from '../../src/ops/ops-server.js';
 import { RawClient } from '../support/raw-client.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
+import { eventually } from '../support/waiting.js';
 
 const start = async (t: Test, text: () => Promise<string> = () => Promise.resolve('some 1\n')) => {
   const lines: LogLine[] = [];
@@ -125,6 +126,18 @@ t.test('an address that has too many connections loses its oldest one', async (t
   t.ok(open.every((client) => !client.isClosed));
   open[0]?.send(asks);
   t.equal((await open[0]?.response())?.status, 200);
+});
+
+t.test('a probe is answered while many addresses hold the port', async (t) => {
+  const { ops } = await start(t);
+  const held = Array.from({ length: 3 * limits.opsConnectionsMax }, (_, index) =>
+    connect({ port: ops.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (index % 60)}` }),
+  );
+  t.teardown(() => held.forEach((socket) => socket.destroy()));
+  for (const socket of held) socket.on('error', () => undefined);
+  await Promise.all(held.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
+  t.equal((await RawClient.ask(ops.port, asks)).status, 200);
+  await eventually(() => held.filter((socket) => !socket.destroyed).length <= limits.opsConnectionsMax);
 });
 
 t.test('a port that is not available is one clear line that names the variables', async (t) => {
