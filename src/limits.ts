@@ -218,6 +218,8 @@ export const limits = {
   /** Calls of the console that one address may make at once; then it may make so many in a second. */
   consoleCallsAtOnceMax: 300,
   consoleCallsPerSecond: 50,
+  /** Calls of the members of one account that wait for the one being made; one more is answered 503. */
+  consoleCallsWaitingMax: 32,
   /** Attempts of one address to sign in, or with one-time links, at once; then one in so many milliseconds. */
   consoleAttemptsAtOnceMax: 10,
   consoleAttemptMs: 6_000,

@@ -25,6 +25,7 @@ import type { Lexicons } from '../threads/lexicons.js';
 import { startAdministration, type ConsoleAdministration } from './administration.js';
 import { consoleErrors } from './answers.js';
 import { readPage } from './assets.js';
+import { CallOrder } from './call-order.js';
 import { createCalls } from './calls.js';
 import type { LiveView } from './contract.js';
 import { Door } from './dispatch.js';
@@ -95,7 +96,8 @@ export class Console {
     const cookies = new Cookies(origin === null ? certificate !== null : origin.startsWith('https:'));
     const throttle = new Throttle(bounds, clock);
     const sessions = new Sessions({ administration, cookies, bounds, log });
-    const door = new Door({ gate, throttle, cookies, sessions });
+    const order = new CallOrder(bounds.consoleCallsWaitingMax);
+    const door = new Door({ gate, throttle, order, cookies, sessions });
     const live = new Live({ door, sessions, read: parts.live, log });
     const voices = new InstalledVoices(parts);
     const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });

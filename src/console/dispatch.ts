@@ -10,7 +10,8 @@ import { forwardedAddress, type RequestHead } from '../front/request-head.js';
 import type { Handler, Route } from '../front/routes.js';
 import { badRequest, jsonReply, replyFault, replyRefusal, replyWhenDone } from './answers.js';
 import { callNames, checkRole, validators, type Caller, type createCalls } from './calls.js';
-import type { CallName } from './contract.js';
+import type { CallOrder } from './call-order.js';
+import type { CallName, User } from './contract.js';
 import type { Gate } from './gate.js';
 import type { Cookies } from './headers.js';
 import type { Sessions } from './sessions.js';
@@ -22,6 +23,7 @@ const ARRIVING: Member = 'arriving at the console';
 export interface DoorParts {
   readonly gate: Gate;
   readonly throttle: Throttle;
+  readonly order: CallOrder;
   readonly cookies: Cookies;
   readonly sessions: Sessions;
 }
@@ -37,6 +39,11 @@ export class Door {
   /** The client's address: the one that the proxy saw, or the one of the connection. */
   addressOf(exchange: Exchange, head: Pick<RequestHead, 'forwardedFor'>): string {
     return (exchange.services.isBehindProxy && forwardedAddress(head)) || exchange.peer;
+  }
+
+  /** Makes a call in the order of its account: see `CallOrder`. */
+  inOrder<T>(exchange: Exchange, user: User | null, call: () => Promise<T>): Promise<T> {
+    return this.#parts.order.run(user?.accountId ?? null, () => exchange.isOver, call);
   }
 
   /** Refuses a request of another site, or of an address that calls too often. @returns whether to go on */
@@ -114,7 +121,10 @@ export class Door {
             begin: (opened) => headers.push(...cookies.begin(opened)),
             end: () => headers.push(...cookies.end()),
           };
-          return { ...jsonReply(await calls[name](question, caller)), headers };
+          const answered = await this.inOrder(exchange, session?.user ?? null, () =>
+            calls[name](question, caller),
+          );
+          return { ...jsonReply(answered), headers };
         };
         replyWhenDone(exchange, answer());
       });

@@ -7,6 +7,7 @@
  * - Attempts from the machine itself do not count for the name.
  * - `npm run console -- link` gives an operator a new password.
  */
+import { handleOf } from '../accounts/checks.js';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 import { networkOf } from '../network.js';
@@ -113,7 +114,7 @@ export class Throttle {
 
   /** Counts an attempt, whether it will succeed or not. @throws {ConsoleRefusal} `tooManyAttempts` */
   attempt({ address, isKnownDevice, name }: Attempt): void {
-    const user = name?.toLowerCase() ?? null;
+    const user = name === null ? null : handleOf(name);
     if (isKnownDevice && user !== null) {
       this.#takeFrom([[this.#ofAddress, `device of ${user}`]]);
       return;

@@ -4,10 +4,10 @@ import type { Exchange } from '../front/exchange.js';
 import { reply } from '../front/reply.js';
 import { ResponseSender } from '../front/response-sender.js';
 import type { Handler } from '../front/routes.js';
-import type { Actor, ConsoleAdministration } from './administration.js';
+import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
 import type { CallsParts } from './calls.js';
-import type { UsageQuestion, UsageRow } from './contract.js';
+import type { UsagePage, UsageQuestion, UsageRow } from './contract.js';
 import type { Door } from './dispatch.js';
 import type { Sessions } from './sessions.js';
 
@@ -103,12 +103,11 @@ const writerOf = (exchange: Exchange, sender: ResponseSender): ((bytes: Uint8Arr
 /** Reads a page of rows when the reader has taken the page before it. */
 const sendPages = async (
   exchange: Exchange,
-  by: Actor,
   question: UsageQuestion,
-  administration: Pick<ConsoleAdministration, 'usage'>,
+  read: (question: UsageQuestion) => Promise<UsagePage>,
 ): Promise<void> => {
   // The first page is read before the head is sent, so that a refusal has its own status.
-  let page = await administration.usage(by, question);
+  let page = await read(question);
   if (exchange.isOver) return;
   if (exchange.method === 'head') {
     reply(exchange, { ...csvHead, body: '' });
@@ -122,7 +121,7 @@ const sendPages = async (
       sender.end();
       return;
     }
-    page = await administration.usage(by, { ...question, after: page.next });
+    page = await read({ ...question, after: page.next });
     text = '';
   }
 };
@@ -144,7 +143,9 @@ export const usageCsvRoute =
       exchange.known();
       const question = questionIn(head.query);
       await settled();
-      await sendPages(exchange, user, question, administration);
+      await sendPages(exchange, question, (page) =>
+        door.inOrder(exchange, user, () => administration.usage(user, page)),
+      );
     };
     answer().catch((error: unknown) =>
       exchange.guard(() => (exchange.hasBegun ? exchange.fail(error) : replyFault(exchange, error))),

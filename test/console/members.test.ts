@@ -113,3 +113,21 @@ t.test('guesses from 120 addresses do not keep the owner with the right password
   t.equal(await signIn('203.0.113.9', PASSWORD), 200);
   t.ok(member);
 });
+
+t.test('the calls of a member, however long, delay those of others by one of them', async (t) => {
+  const { accountId, member } = await withMember();
+  const text = 'On 3/4/2024 I paid $1,234.56 for 12 kg. '.repeat(60);
+  const gone = new AbortController();
+  let answered = 0;
+  const said = Array.from({ length: 30 }, async () => {
+    const question = { accountId, voice: 'wren', text, normalize: true };
+    const answer = await member.post('/api/said', question, { signal: gone.signal });
+    if (answer.status === 200) answered++;
+  });
+  await Promise.race(said);
+  const before = answered;
+  await operator.call('accounts', {});
+  t.ok(answered - before <= 2, `${answered - before} calls of the member before the operator's`);
+  gone.abort();
+  await Promise.allSettled(said);
+});

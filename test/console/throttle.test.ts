@@ -37,11 +37,13 @@ t.test('one address guesses slowly, whatever names it tries', (t) => {
 
 t.test('a user is guessed at slowly from everywhere, and can still sign in', (t) => {
   const { attempt } = start();
-  const guess = (i: number) => attempt({ address: `198.51.100.${i}`, name: i % 2 === 0 ? 'ada' : 'ADA' });
+  const guess = (i: number) => attempt({ address: `198.51.100.${i}`, name: ['ada', 'ADA', 'ａda'][i % 3]! });
   for (let i = 0; i < limits.consoleAttemptsOfNameMax; i++) t.equal(guess(i), 0);
   for (let i = 0; i < limits.consoleSpareAttemptsMax; i++) t.equal(guess(100), 0);
   t.equal(guess(100), limits.consoleAttemptOfNameMs);
-  t.equal(attempt({ address: '203.0.113.9', isKnownDevice: true }), 0, 'in a browser of the user');
+  const device = (i: number) => attempt({ isKnownDevice: true, name: i % 2 === 0 ? 'ada' : 'ａｄａ' });
+  for (let i = 0; i < limits.consoleAttemptsAtOnceMax; i++) t.equal(device(i), 0, 'in a browser of the user');
+  t.ok(device(0) > 0 && device(1) > 0, 'and slowly there');
   t.equal(attempt({ address: '127.0.0.1' }), 0, 'on the machine itself');
   t.equal(attempt({ address: '0000:0000:0000:0000:0000:0000:0000:0001' }), 0);
   t.equal(attempt({ address: '198.51.100.101', name: 'eve' }), 0, 'another user');

@@ -1,0 +1,51 @@
+/**
+ * Calls of the members of one account are made one after another. They wait here, and not on the administration thread,
+ * where calls of operators and of other accounts would wait behind all of them.
+ */
+import { ConsoleRefusal } from './refusal.js';
+
+const tooMany = (): ConsoleRefusal =>
+  new ConsoleRefusal({
+    code: 'unavailable',
+    message: 'Too many calls of this account wait. Try again in a moment.',
+  });
+
+const ignore = (): void => undefined;
+
+interface Line {
+  waiting: number;
+  last: Promise<void>;
+}
+
+export class CallOrder {
+  readonly #waitingMax: number;
+  readonly #lines = new Map<number, Line>();
+
+  /** @param waitingMax calls of one account that wait for the one being made */
+  constructor(waitingMax: number) {
+    this.#waitingMax = waitingMax;
+  }
+
+  /**
+   * @param accountId of a member; `null` for others, whose calls are made at once
+   * @param isOver the caller has gone: then the call is not made
+   * @throws {ConsoleRefusal} too many wait
+   */
+  async run<T>(accountId: number | null, isOver: () => boolean, call: () => Promise<T>): Promise<T> {
+    if (accountId === null) return call();
+    const line = this.#lines.get(accountId) ?? { waiting: -1, last: Promise.resolve() };
+    if (line.waiting >= this.#waitingMax) throw tooMany();
+    line.waiting++;
+    this.#lines.set(accountId, line);
+    const answer = line.last.then(() => {
+      if (isOver()) throw tooMany();
+      return call();
+    });
+    line.last = answer.then(ignore, ignore);
+    try {
+      return await answer;
+    } finally {
+      if (line.waiting-- === 0) this.#lines.delete(accountId);
+    }
+  }
+}
