@@ -96,8 +96,9 @@ export interface Terminal {
   readonly err: (text: string) => void;
 }
 
-/** Names and licences come from others: their control characters must not command the terminal. */
-export const printable = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, '\ufffd');
+/** Names and licences come from others: their control characters must not command the terminal, or change the order in which it is read. */
+export const printable = (text: string): string =>
+  text.replace(/[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
 
 const processTerminal: Terminal = {
   env: process.env,

@@ -4,6 +4,7 @@
  */
 
 import { close } from 'node:fs';
+import { lineAbout } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import { readInThread, type ReadLoss } from './reader.js';
 
@@ -22,7 +23,7 @@ export class VoicePackError extends Error {
   readonly findings: readonly PackFinding[];
 
   constructor(message: string, findings: readonly PackFinding[] = []) {
-    super(message);
+    super(lineAbout(message));
     this.findings = findings;
   }
 }

@@ -218,6 +218,28 @@ t.test('entries beyond the bound are left out, and the log says so', async (t) =
   );
 });
 
+t.test(
+  'a word or form far too long is refused before it is normalised, which takes time by its square',
+  (t) => {
+    const marks = '\u0323\u0301'.repeat(200_000);
+    const startMs = performance.now();
+    const { entries, findings } = parsePlain(
+      `a\t${marks}\nb${marks}\tc\nd\te${'\u0301'.repeat(150)}`,
+      limits,
+    );
+    t.ok(performance.now() - startMs < 10_000);
+    t.match(
+      findings.map(({ line, fault }) => `${line}: ${fault}`),
+      [/^1: "a\.\.\." or its .* longer than 200/, /^2: "b.*longer than 200/],
+    );
+    t.strictSame(
+      entries.map(({ written }) => written),
+      ['d'],
+    );
+    t.end();
+  },
+);
+
 t.test('a file at which the thread hangs or ends is left out, and the log says so', async (t) => {
   const folder = t.testdir({ 'a.txt': 'one\t1\n', 'exit.txt': '', 'spin.txt': '', 'z.txt': 'two\t2\n' });
   const { log, lines } = recordedLog();

@@ -43,12 +43,14 @@ export const entryOf = (
   { written, spoken, isIpa, caseRule, language }: WrittenEntry,
   { lexiconTextMax }: EntryBounds,
 ): LexiconEntry | string => {
-  const phrase = written.normalize('NFC').trim().replace(/\s+/g, ' ');
-  const sound = spoken.normalize('NFC').trim().replace(/\s+/g, ' ');
+  const [wide, wideSound] = [written, spoken].map((text) => text.trim().replace(/\s+/g, ' '));
+  const tooLong = `"${wide!.slice(0, 20)}..." or its spoken form is longer than ${lexiconTextMax} characters`;
+  // A run of marks takes time by the square of its length to normalise, and no more than four units become one.
+  if (Math.max(wide!.length, wideSound!.length) > 4 * lexiconTextMax) return tooLong;
+  const [phrase, sound] = [wide!.normalize('NFC'), wideSound!.normalize('NFC')];
   if (phrase === '') return 'the word is empty';
   if (sound === '') return `"${phrase}" has no spoken form`;
-  if (Math.max(phrase.length, sound.length) > lexiconTextMax)
-    return `"${phrase.slice(0, 20)}..." or its spoken form is longer than ${lexiconTextMax} characters`;
+  if (Math.max(phrase.length, sound.length) > lexiconTextMax) return tooLong;
   if (/[\p{Cc}\p{Cs}\p{Co}\ufffc]/u.test(phrase + sound)) return `"${phrase}" has a control character`;
   if (phrase.split(' ').length > phraseWordsMax) return `"${phrase}" has more than ${phraseWordsMax} words`;
   if (!isIpa) return { written: phrase, caseRule, language, form: { spelling: sound } };

@@ -2,6 +2,7 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
+import { lineAbout } from '../../src/fault.js';
 import type { LexiconEntry } from '../../src/text/lexicon.js';
 import {
   NAMED_FOLDER,
@@ -101,7 +102,7 @@ export const sendLexicons = async (
   const findings: LexiconFinding[] = [];
   let left = 0;
   const find = (path: string, line: number, fault: string) => {
-    if (findings.length < bounds.lexiconFindingsMax) findings.push({ path, line, fault });
+    if (findings.length < bounds.lexiconFindingsMax) findings.push({ path, line, fault: lineAbout(fault) });
     else left++;
   };
   const send = (mail: LexiconMail | ReadProgress) => {

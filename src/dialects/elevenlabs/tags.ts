@@ -10,6 +10,8 @@ import { isBlank } from '../../text/words.js';
 const pauseMsMax = 3_000;
 /** UTF-16 units of a tag; a longer one is text. */
 const tagUnitsMax = 1_024;
+/** UTF-16 units of all tags of a text, or of a piece of it. Later ones are text: 1 MiB of tags would hold the thread for 200 ms. */
+const allTagsUnitsMax = 32_768;
 /** UTF-16 units of the words between a tag and its end. */
 const contentUnitsMax = 256;
 /** A spoken form may be as much longer than its words, which are what is charged, as that of a number. */
@@ -77,10 +79,13 @@ export class TagReader {
     const text = this.#held + more;
     this.#held = '';
     let from = 0;
+    let examined = 0;
     for (let next = text.indexOf('<'); next >= 0; next = text.indexOf('<', Math.max(from, next + 1))) {
+      if (examined > allTagsUnitsMax) break;
       const start = text.slice(next, next + tagUnitsMax);
       const [whole, slash = '', name = '', attributes = ''] = tag.exec(start) ?? [];
       const isOpen = whole === undefined && text.length - next <= tagUnitsMax && openTag.test(start);
+      examined += whole?.length ?? 1;
       if (whole === undefined && !isOpen) continue;
       this.#text(text.slice(from, next));
       from = next + (whole ?? start).length;

@@ -85,7 +85,21 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
   ],
   'a blend that is written wrongly': [
     { 'model.onnx': {}, ...voice, 'syrinx.json': '{"blends": {"warm": "af_heart:two"}}' },
-    /syrinx\.json: the blend "warm" must be voices with weights, like af_heart:2\+bf_emma:1/,
+    /syrinx\.json: the blend "warm" must be at most 100 voices with weights, like af_heart:2\+bf_emma:1/,
+  ],
+  'a blend of more voices than are allowed': [
+    {
+      ...{ 'model.onnx': {}, ...voice },
+      'syrinx.json': JSON.stringify({ blends: { warm: Array(101).fill('af_heart').join('+') } }),
+    },
+    /syrinx\.json: the blend "warm" must be at most 100 voices/,
+  ],
+  'a name of which a message would be too long': [
+    {
+      ...{ 'model.onnx': {}, ...voice },
+      'syrinx.json': JSON.stringify({ blends: { ['w'.repeat(400_000)]: 'af_heart' } }),
+    },
+    /^.{700} … .{280,290}digits, _ and -$/,
   ],
   'a setting that does not exist': [
     { 'model.onnx': {}, ...voice, 'syrinx.json': '{"blend": {}}' },

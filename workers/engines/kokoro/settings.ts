@@ -53,6 +53,8 @@ const validateOwner = typia.createValidateEquals<OwnerSettings>();
 
 /** Each takes as much memory as a voice. */
 const blendsMax = 100;
+/** Voices of one: 80,000 took minutes to mix. */
+const blendPartsMax = 100;
 const blendName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const blendPart = /^([^:+]+)(?::(\d+(?:\.\d+)?))?$/;
 
@@ -66,9 +68,9 @@ const parseBlend = (path: string, name: string, recipe: string): Blend => {
     const [, voice = '', weight = '1'] = blendPart.exec(part.trim()) ?? [];
     return { voice, weight: Number(weight) };
   });
-  if (parts.some(({ voice, weight }) => voice === '' || weight <= 0))
+  if (parts.length > blendPartsMax || parts.some(({ voice, weight }) => voice === '' || weight <= 0))
     throw new VoicePackError(
-      `${path}: the blend "${name}" must be voices with weights, like af_heart:2+bf_emma:1`,
+      `${path}: the blend "${name}" must be at most ${blendPartsMax} voices with weights, like af_heart:2+bf_emma:1`,
     );
   return { name, parts };
 };
