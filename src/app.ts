@@ -42,6 +42,8 @@ export interface AppParts {
   readonly onFirstKey: (key: string) => void;
   /** Called while the start waits for its database, and with `null` when it waits no more. */
   readonly onStoreWait?: NonNullable<OpeningParts['onStoreWait']>;
+  /** Aborted: a start in progress reads no more lexicons. */
+  readonly stopping?: AbortSignal;
   /** Entries of the threads; a test can set its own. */
   readonly packsEntry?: URL;
   readonly synthesisEntry?: URL;
@@ -159,6 +161,8 @@ export class App {
       ...{ folder, bounds, log, entry: new URL('../workers/lexicons.js', import.meta.url) },
     });
     const lexiconsRead = lexicons.reload();
+    parts.stopping?.addEventListener('abort', () => void lexicons.close(), { once: true });
+    if (parts.stopping?.aborted === true) void lexicons.close();
     // First: its threads load while the store opens, which waits for the disk.
     const dispatcher = new Dispatcher({
       lexicons,

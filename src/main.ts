@@ -62,6 +62,7 @@ const main = async (): Promise<void> => {
   /** It has nothing to finish then, and may wait for hours. */
   let waitsForStore = false;
   let isStopping = false;
+  const stopping = new AbortController();
 
   /** Ends the process without an exit, which would wait for threads inside a model run or a write of the log. */
   const endBySignal = (): void => {
@@ -110,6 +111,7 @@ const main = async (): Promise<void> => {
       log.info({ signal }, 'stopping');
       if ((isStopping || waitsForStore) && !hasStarted) void log.end().then(endBySignal);
       isStopping = true;
+      stopping.abort();
       void stop(0);
     });
   }
@@ -136,7 +138,10 @@ const main = async (): Promise<void> => {
     waitsForStore = fault !== null;
     if (isStopping && waitsForStore) void log.end().then(endBySignal);
   };
-  const { app, claimUrl, ...ports } = await App.start({ config, log, onFirstKey, onStoreWait });
+  const { app, claimUrl, ...ports } = await App.start({
+    ...{ config, log, onFirstKey, onStoreWait },
+    stopping: stopping.signal,
+  });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
   const consoleHost = config.console?.host;
