@@ -71,7 +71,8 @@ const open = (
 ): void => {
   const { format, timestamps, text } = request;
   const settings = settingsOf(request.settings, key.speaking);
-  if (!parts.speech.admits({ settings, format, framing: responder.framing, textUnits: text.length })) {
+  const utterance = { lease, settings, format, framing: responder.framing, textUnits: text.length };
+  if (!parts.speech.admits(utterance)) {
     lease.close();
     replyError(exchange, 'overloaded');
     return;

@@ -14,6 +14,9 @@
  * other programs leave to all of them. The rule holds for each. An idle thread is never left idle: one utterance for each is
  * admitted, however slow its voice.
  *
+ * A tenth is held back. A small account gets most of that, too, when the machine is full: so one account that fills the
+ * machine cannot keep out the others.
+ *
  * The contexts of a WebSocket are one group, and have one slot. For others the group counts as one listener; its further
  * contexts get what is left. Whole files have no listener. They get what listeners leave, and are never refused here.
  *
@@ -25,6 +28,8 @@ import type { Costs } from './costs.js';
 
 /** What a listener still needs. */
 export interface Demand {
+  /** The name of the account that pays. */
+  readonly account: string;
   /** Contexts with the same group share a slot. */
   readonly group: object | string;
   readonly voiceId: string;
@@ -69,6 +74,10 @@ export interface Fullness {
 
 /** The part of the supply that is promised. The rest covers errors of the estimates, and whole files. */
 const PROMISED = 0.9;
+/** The same for a small account, beside one that fills the machine. */
+const PROMISED_TO_SMALL = 0.97;
+/** An account is small beside one that has so many times its listeners. */
+const LARGER_TIMES = 4;
 /** How long a listener may wait for first audio before anybody is refused for it. */
 const FIRST_AUDIO_MS_MAX = 150;
 /** The same in a burst. */
@@ -108,6 +117,7 @@ class Load {
   readonly busy = { short: 0, long: 0 };
   /** Those of them that wait for first audio. */
   waiting = 0;
+  readonly #listenersOf = new Map<string, number>();
   /** Each group counts as one listener. */
   readonly fair = noWork();
   readonly #groups = new Map<object | string, GroupWork>();
@@ -120,8 +130,15 @@ class Load {
     );
   }
 
+  /** Another account has many times the listeners that this one would have with one more. */
+  isSmall(account: string): boolean {
+    const own = (this.#listenersOf.get(account) ?? 0) + 1;
+    return Math.max(0, ...this.#listenersOf.values()) >= LARGER_TIMES * own;
+  }
+
   /** @param work is kept */
-  add({ group, isAwaiting }: Demand, work: Work, isLong: boolean): void {
+  add({ account, group, isAwaiting }: Demand, work: Work, isLong: boolean): void {
+    this.#listenersOf.set(account, (this.#listenersOf.get(account) ?? 0) + 1);
     this.busy[isLong ? 'long' : 'short']++;
     if (isAwaiting) this.waiting++;
     const known = this.#groups.get(group);
@@ -217,7 +234,8 @@ export class Capacity {
       ? longThreads - load.busy.long
       : synthesisThreads - Math.min(load.busy.long, longThreads) - load.busy.short;
     if (idle > 0) return null;
-    const fullness = this.#fullnessOf(load.with(utterance.group, work), wait);
+    const promised = load.isSmall(utterance.account) ? PROMISED_TO_SMALL : PROMISED;
+    const fullness = this.#fullnessOf(load.with(utterance.group, work), wait, promised);
     return fullness.ratio > 1 ? fullness : null;
   }
 
@@ -261,7 +279,7 @@ export class Capacity {
     return work;
   }
 
-  #fullnessOf(work: Work, wait: Wait): Fullness {
+  #fullnessOf(work: Work, wait: Wait, promised = PROMISED): Fullness {
     const { synthesisThreads, longThreads, actorThreads, cores } = this.#options.supply();
     const { busy, waiting } = this.#loads[wait];
     let fullest: Fullness = {
@@ -274,7 +292,7 @@ export class Capacity {
       askedMs: number,
       withinSeconds: number,
     ): void => {
-      const promisedMs = count * withinSeconds * 1_000 * PROMISED;
+      const promisedMs = count * withinSeconds * 1_000 * promised;
       const ratio = askedMs / promisedMs;
       if (ratio <= fullest.ratio) return;
       const speechMs = work[SPEECH + withinSeconds - 1]!;

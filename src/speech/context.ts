@@ -264,6 +264,7 @@ export class Context implements SpeechContext {
     const slackMs = listener.slackMs(nowMs);
     const remainingMs = schedule.expectedMs + schedule.estimateMs(uncutUnits) - listener.arrivedMs;
     return {
+      account: options.lease.account,
       group: schedule.group.key,
       voiceId: options.settings.voiceId,
       encoding: options.format.encoding,

@@ -44,7 +44,8 @@ const COSTS_KEPT_MS = 60_000;
 const COSTS_END_MS = 1_000;
 
 /** The demand of an utterance that has not begun. */
-const demandOf = ({ group = {}, settings, format, framing, textUnits }: Utterance): Demand => ({
+const demandOf = ({ group = {}, lease, settings, format, framing, textUnits }: Utterance): Demand => ({
+  account: lease.account,
   group,
   voiceId: settings.voiceId,
   encoding: format.encoding,

@@ -81,7 +81,10 @@ export interface SpeechContext {
 }
 
 /** An utterance that a caller asks for. */
-export interface Utterance extends Pick<ContextOptions, 'group' | 'settings' | 'format' | 'framing'> {
+export interface Utterance extends Pick<
+  ContextOptions,
+  'group' | 'lease' | 'settings' | 'format' | 'framing'
+> {
   /** UTF-16 units of its text, as far as it is known. */
   readonly textUnits: number;
 }

@@ -15,6 +15,7 @@ const IN_HAND_MS = 25 / 0.02;
 
 /** Of a listener who waits for first audio. */
 const demand = (given: Partial<Demand> = {}): Demand => ({
+  account: 'default',
   group: {},
   voiceId: 'ada',
   encoding: 'pcm',
@@ -114,6 +115,19 @@ t.test('under a steady load it is full at what the machine can make', (t) => {
   t.not(at(Math.ceil(1.05 * held)).refusal(demand(), 0), null);
   const { ratio } = at(Math.round(held / 2)).fullness(0);
   t.ok(ratio > 0.45 && ratio < 0.65, `half full: ${ratio}`);
+  t.end();
+});
+
+t.test('an account that fills the machine leaves room for small ones', (t) => {
+  const capacity = create();
+  const held = admitted(capacity, () => demand({ account: 'large' }));
+  t.not(capacity.refusal(demand({ account: 'large' }), 0), null);
+  const small = admitted(capacity, () => demand({ account: 'small' }));
+  t.ok(small > 0 && small < held / 8, `${small} beside ${held}`);
+  const equal = create();
+  let count = 0;
+  admitted(equal, () => demand({ account: count++ % 2 === 0 ? 'a' : 'b' }));
+  for (const account of ['a', 'b']) t.not(equal.refusal(demand({ account }), 0), null, 'equal ones share');
   t.end();
 });
 

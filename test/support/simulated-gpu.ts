@@ -78,7 +78,13 @@ export const simulate = async (
   const demandOf = (listener: number): Demand => {
     const { group, madeMs, clock, chunk } = states[listener]!;
     return {
-      ...{ group, voiceId, encoding: 'pcm', remainingMs: listeners[listener]!.audioMs - madeMs },
+      ...{
+        account: 'default',
+        group,
+        voiceId,
+        encoding: 'pcm',
+        remainingMs: listeners[listener]!.audioMs - madeMs,
+      },
       slackMs: Math.max(0, clock.at(madeMs) - nowMs),
       isAwaiting: chunk === 0,
     };
