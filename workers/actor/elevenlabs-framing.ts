@@ -24,11 +24,13 @@ const shifted = ({ words, start_seconds, end_seconds }: WordTimings, zeroMs: num
 };
 
 const withSpace = ({ characters, startsMs, endsMs }: Alignment): Alignment => {
-  const end = startsMs[0] ?? 0;
+  // A soft sound may begin before its first sample: its word then starts at 0.
+  const notZero = (timesMs: readonly number[]) => timesMs.map((ms) => Math.max(FIRST_MS, ms));
+  const [starts, ends] = [notZero(startsMs), notZero(endsMs)];
   return {
     characters: [' ', ...characters],
-    startsMs: [Math.min(FIRST_MS, end), ...startsMs],
-    endsMs: [end, ...endsMs],
+    startsMs: [FIRST_MS, ...starts],
+    endsMs: [starts[0] ?? FIRST_MS, ...ends],
   };
 };
 
