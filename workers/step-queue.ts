@@ -17,7 +17,7 @@ export interface StepDue {
   readonly dueMs: () => number;
   /** What its group has had, as the clock of one listener. No step of the group is due before. */
   readonly share?: { readonly group: number; readonly clock: PlaybackClock } | undefined;
-  /** `first`: its listener waits for first audio. `file`: a whole file, which nobody plays yet. */
+  /** `first`: its listener waits for first audio. `file`: a whole file, which no listener plays yet. */
   readonly urgency?: 'playing' | 'first' | 'file';
 }
 

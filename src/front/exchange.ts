@@ -197,8 +197,8 @@ export class Exchange implements InFlight {
 
   /**
    * Sends a whole answer, and the exchange is over: now, or where many others were sent in this tick, at its end. The library
-   * takes requests from a connection while they are answered at once, thousands from one read, and holds the answers if nobody
-   * reads them. While one waits, a further request ends its connection.
+   * takes requests from a connection while they are answered at once, thousands from one read, and holds the answers until the
+   * client reads them. While one waits, a further request ends its connection.
    *
    * @param write see `corked`
    */

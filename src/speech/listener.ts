@@ -19,7 +19,7 @@ const FILE_LEAD_MS = 300;
 
 export class Listener {
   readonly clock: PlaybackClock;
-  /** The service sends the response when it is complete, so nobody plays it earlier. */
+  /** The service sends the response when it is complete, so its listener cannot play it earlier. */
   readonly isFile: boolean;
   /** Milliseconds of audio that came from the actor. */
   #arrivedMs = 0;

@@ -133,7 +133,7 @@ export interface SynthesisJob extends SegmentRequest {
   readonly clock: number;
   /** Number of the clock that says what its group has had. Absent if the job does not count for a group. */
   readonly share?: number;
-  /** `first`: its listener waits for first audio. `file`: a whole file, which nobody plays yet. */
+  /** `first`: its listener waits for first audio. `file`: a whole file, which no listener plays yet. */
   readonly urgency: 'playing' | 'first' | 'file';
 }
 

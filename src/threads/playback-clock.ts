@@ -78,13 +78,13 @@ export class ClockTable {
     this.#fields = new Float64Array(this.buffer);
   }
 
-  /** Clocks that nobody uses. */
+  /** Free clocks. */
   get free(): number {
     return this.#free.length + Math.floor(this.#fields.length / FIELDS) - this.#used;
   }
 
   /**
-   * @returns the number of a clock that nobody uses
+   * @returns the number of a free clock
    * @throws {RangeError} if all are taken
    */
   take(): number {

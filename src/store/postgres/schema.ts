@@ -197,7 +197,7 @@ export const migrations = [
   CREATE TRIGGER account_speaking_is_announced AFTER UPDATE OF normalize_text, speed, lexicon
     ON accounts FOR EACH STATEMENT EXECUTE FUNCTION announce();
   `,
-  // Which restrictions of a key an operator set. Of those that exist it is not known who set them: they count as an
+  // Which restrictions of a key an operator set. The store does not know who set the existing ones: they count as an
   // operator's. Acts of members are known by their account, so that they have a part of the audit table of their own.
   `
   ALTER TABLE api_keys ADD COLUMN by_operator TEXT COLLATE "C" NOT NULL DEFAULT '';

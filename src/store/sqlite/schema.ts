@@ -265,7 +265,7 @@ export const migrations = [
     normalize_text, speed, lexicon
   );
   `,
-  // Which restrictions of a key an operator set. Of those that exist it is not known who set them: they count as an
+  // Which restrictions of a key an operator set. The store does not know who set the existing ones: they count as an
   // operator's. Acts of members are known by their account, so that they have a part of the audit table of their own.
   `
   ALTER TABLE api_keys ADD COLUMN by_operator TEXT NOT NULL DEFAULT '';
