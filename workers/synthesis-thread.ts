@@ -35,8 +35,8 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 /** The next step of a job. */
 interface JobStep extends BatchStep {
   readonly slot: number;
-  /** Of its voice in the table of efforts. */
-  readonly row: number;
+  /** Of its voice in the table of efforts. `null`: a whole file, whose long chunks cost less than those of listeners. */
+  readonly row: number | null;
   readonly isFirst: boolean;
   readonly longMs: number;
   readonly open: () => SegmentSynthesis;
@@ -140,7 +140,10 @@ export const serveSynthesis = async (
         continue;
       }
       const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / open().sampleRateHz;
-      settle({ chunk, startedMs, passedMs: end(row, speechMs, isFirst, costMs) });
+      if (row === null) {
+        efforts.leaveOut();
+        settle({ chunk, startedMs, passedMs: monotonicMs() - startedMs });
+      } else settle({ chunk, startedMs, passedMs: end(row, speechMs, isFirst, costMs) });
     }
   };
 
@@ -198,7 +201,15 @@ export const serveSynthesis = async (
       const stepped = await new Promise<Stepped | null>((settle, fail) => {
         const step: JobStep = {
           ...{ engine: voices.engineOf?.(voiceId), window: synthesis?.window ?? 0 },
-          ...{ slot, row, isFirst: effort === null, longMs, open, settle, fail },
+          ...{
+            slot,
+            row: job.urgency === 'file' ? null : row,
+            isFirst: effort === null,
+            longMs,
+            open,
+            settle,
+            fail,
+          },
         };
         const stepDue: StepDue = madeMs > 0 && job.urgency === 'first' ? { ...due, urgency: 'playing' } : due;
         void steps.enter(stepDue, longMs, step).then(async (others) => {

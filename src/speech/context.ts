@@ -18,6 +18,7 @@ import {
   isWholeFraming,
   type FailureCode,
   type Frame,
+  type SegmentRequest,
   type SynthesisEffort,
 } from '../threads/messages.js';
 import type { ClockTable } from '../threads/playback-clock.js';
@@ -79,7 +80,7 @@ export class Context implements SpeechContext {
   /** Of started segments: one that runs again makes the same samples. */
   readonly #attempts = new Map<
     ScheduledSegment,
-    { readonly seed: number; readonly isFirst: boolean; readonly beginsLong: boolean; retries: number }
+    Required<Pick<SegmentRequest, 'seed' | 'isFirst' | 'begins'>> & { retries: number }
   >();
   readonly #utteranceSeed = randomInt(2 ** 32);
   /** Segments that the actor knows of. */
@@ -302,14 +303,15 @@ export class Context implements SpeechContext {
     const isShared = isFile || (options.group !== undefined && this.schedule.running.length === 1);
     const share = isShared ? this.#parts.scheduler.shareOf(this.schedule) : undefined;
     const attempt = this.#attempts.get(segment) ?? {
-      ...{ seed: randomInt(2 ** 32), isFirst: isAwaited, beginsLong, retries: 0 },
+      ...{ seed: randomInt(2 ** 32), isFirst: isAwaited, retries: 0 },
+      begins: isFile ? 'longest' : beginsLong ? 'long' : 'short',
     };
     this.#attempts.set(segment, attempt);
     const job = {
       contextId: this.id,
       segment: segment.index,
       ...this.#utterances.requestOf(segment),
-      ...{ seed: attempt.seed, isFirst: attempt.isFirst, beginsLong: attempt.beginsLong },
+      ...{ seed: attempt.seed, isFirst: attempt.isFirst, begins: attempt.begins },
       utteranceSeed: this.#utteranceSeed,
       actor: actorOfContext(this.id),
       clock: this.#clock,

@@ -474,7 +474,6 @@ export class Scheduler {
     const isAwaited = !context.isHeard && running.length === 0;
     const beginsLong =
       !isAwaited ||
-      options.listener.isFile ||
       this.#options.isFull?.() === true ||
       this.#awaited() > CROWD_PER_THREAD * this.#options.threads;
     if (queued.length === 0) this.#waiting.delete(context);

@@ -94,10 +94,11 @@ export interface SegmentRequest {
   /** Its listener waits for first audio. */
   readonly isFirst?: boolean;
   /**
-   * It begins with a longer chunk: its listener does not wait for first audio, or many listeners do, or the machine is full.
-   * One long chunk costs less than several short ones, and in a crowd the last listener waits less.
+   * Its first chunk; absent: a short one. One long chunk costs less than several short ones, and in a crowd the last listener
+   * waits less. `long`: its listener does not wait for first audio, or many listeners do, or the machine is full.
+   * `longest`: it belongs to a whole file, whose caller needs nothing before the end.
    */
-  readonly beginsLong?: boolean;
+  readonly begins?: 'short' | 'long' | 'longest';
   /** Silence of this length, and no text. */
   readonly pauseMs?: number;
   readonly settings: SpeechSettings;

@@ -258,7 +258,7 @@ export class ScanScheduler implements Policy<ScanContext> {
     const awaited = this.#all().filter(
       (other) => other.running.length > 0 && !other.isHeard && !other.options.listener.isFile,
     ).length;
-    const beginsLong = !isAwaited || options.listener.isFile || awaited > 4 * this.#options.threads;
+    const beginsLong = !isAwaited || awaited > 4 * this.#options.threads;
     group.running++;
     this.#running++;
     if (options.listener.isFile) this.#runningFiles++;

@@ -124,7 +124,7 @@ export class SyrinxEngine implements Engine {
       warp,
       gain: speaker.gain,
       isFirst: request.isFirst === true,
-      beginsLong: request.beginsLong === true,
+      begins: request.begins ?? 'short',
       whole,
     });
   }
@@ -137,18 +137,15 @@ export class SyrinxEngine implements Engine {
   }
 
   async #warmUp(): Promise<void> {
-    const segment = this.open({
-      text: warmUpText,
-      words: [],
-      before: '',
-      after: '',
-      settings: settingsOf({ voiceId: this.voices[0]!.id }),
-      seed: 0,
-      utteranceSeed: 0,
-    });
     let isSilent = true;
-    for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step())
-      isSilent &&= chunk.pcm.every((sample) => sample === 0);
+    for (const begins of ['short', 'longest'] as const) {
+      const segment = this.open({
+        ...{ text: warmUpText, words: [], before: '', after: '', begins },
+        ...{ settings: settingsOf({ voiceId: this.voices[0]!.id }), seed: 0, utteranceSeed: 0 },
+      });
+      for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step())
+        isSilent &&= chunk.pcm.every((sample) => sample === 0);
+    }
     if (isSilent) throw new Error('they are silent');
   }
 }

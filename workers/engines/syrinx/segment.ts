@@ -15,11 +15,15 @@ export interface FloatChunk {
 }
 
 /**
- * Frames of each chunk; the last size repeats. The grid is fixed, so that a segment's samples do not depend on
- * scheduling. Five that begin at once wait for each other's first chunks: smaller ones would leave mp3 without a frame. In a
- * crowd a segment begins with the third size: it costs 11 ms instead of 7, but two further chunks come later.
+ * Frames of each chunk. The grid is fixed, so that a segment's samples do not depend on scheduling. Five that begin at once
+ * wait for each other's first chunks: smaller ones would leave mp3 without a frame. In a crowd a segment begins with the
+ * third size: it costs 11 ms instead of 7, but two further chunks come later. Whole files have chunks of the last size, for
+ * which a second of speech costs a sixth less. For others that step would be too long: first audio waits for its end.
  */
-export const chunkGrid: readonly number[] = [10, 25, 50, 100];
+export const chunkGrid: readonly number[] = [10, 25, 50, 100, 200];
+/** Places in the grid: of the first chunk, and of the size that repeats. */
+const firstPlaces = { short: 0, long: 2, longest: 4 } as const;
+const lastPlaces = { short: 3, long: 3, longest: 4 } as const;
 
 const sampleRateHz = 24_000;
 const samplesPerFrame = 240;
@@ -86,7 +90,7 @@ export interface SegmentParts {
   readonly gain: number;
   /** Its listener waits for first audio, and so do many others. */
   readonly isFirst: boolean;
-  readonly beginsLong: boolean;
+  readonly begins: keyof typeof firstPlaces;
   /** Decodes all frames at once, for measurements: the same samples, except for rounding. */
   readonly whole: boolean;
   readonly engine: SegmentSynthesis['engine'];
@@ -129,7 +133,7 @@ export class Segment implements SegmentSynthesis {
   constructor(parts: SegmentParts) {
     this.#parts = parts;
     this.engine = parts.engine;
-    this.#chunk = parts.beginsLong ? 2 : 0;
+    this.#chunk = firstPlaces[parts.begins];
     const { prosody, graphs } = parts;
     this.#state = graphs.initialState(prosody.noiseIndex, prosody.startPhase);
   }
@@ -154,7 +158,7 @@ export class Segment implements SegmentSynthesis {
 
   /** The place of the next chunk in the grid. */
   get window(): number {
-    return Math.min(this.#chunk, chunkGrid.length - 1);
+    return Math.min(this.#chunk, lastPlaces[this.#parts.begins]);
   }
 
   async #step(): Promise<FloatChunk> {
