@@ -28,7 +28,7 @@ import {
   type ResponseFormatBody,
 } from './speech-request.js';
 import type { AskedSettings, Temperature } from './speech-settings.js';
-import type { Markup } from '../text/replacements.js';
+import type { MarkedText } from '../text/replacements.js';
 
 /** `null` counts as absent: the client names no context. */
 type Id = string | null;
@@ -80,7 +80,7 @@ export type ClientFrame = { readonly contextId: string | null } & (
       readonly timestamps: boolean;
       readonly format: AudioFormat;
     }
-  | { readonly type: 'text'; readonly text: string; readonly markup?: Markup }
+  | { readonly type: 'text'; readonly text: string; readonly pieces?: readonly MarkedText[] }
   | { readonly type: 'flush'; readonly flushId: string | null }
   | { readonly type: 'close' }
   | { readonly type: 'cancel' }

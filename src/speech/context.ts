@@ -85,6 +85,8 @@ export class Context implements SpeechContext {
   readonly #utteranceSeed = randomInt(2 ** 32);
   /** Segments that the actor knows of. */
   #announced = 0;
+  /** Announced before the last flush that the actor knows of. */
+  #flushedSegments = 0;
   #spokenSegments = 0;
   #openFlushes = 0;
   #unhandedFrames = 0;
@@ -148,6 +150,12 @@ export class Context implements SpeechContext {
     return this.#over || this.#utterances.isEnded;
   }
 
+  /** Nothing came since the last flush, which is answered: another one is no work for the actor. */
+  get #isFlushed(): boolean {
+    const { cutSegments, hasPending, uncutUnits } = this.#utterances;
+    return this.#openFlushes + uncutUnits === 0 && !hasPending && cutSegments === this.#flushedSegments;
+  }
+
   admits(textUnits: number): boolean {
     const isPlaying = this.listener.slackMs(this.#parts.scheduler.nowMs()) > 0;
     const isServed = isPlaying || this.#unhandedFrames > 0 || this.demand !== null;
@@ -165,6 +173,10 @@ export class Context implements SpeechContext {
 
   flush(flushId: string): void {
     if (this.#isClosed) return;
+    if (this.#isFlushed) {
+      this.#parts.sink({ type: 'flushed', contextId: this.id, flushId });
+      return;
+    }
     this.#openFlushes++;
     this.#utterances.flush(flushId);
     this.#feed();
@@ -255,10 +267,11 @@ export class Context implements SpeechContext {
     const { listener, schedule } = this;
     if (this.#over || listener.isFile) return null;
     const { scheduler, options } = this.#parts;
-    const { uncutUnits } = this.#utterances;
+    const { hasPending, holdsWords, uncutUnits } = this.#utterances;
     const nowMs = scheduler.nowMs();
     const isToBeMade = schedule.queued.length > 0 || schedule.running.length > 0;
-    const isComing = uncutUnits > 0 && nowMs - this.#lastTextMs < COMING_PAUSE_MS;
+    // White space alone asks for nothing.
+    const isComing = (holdsWords || hasPending) && nowMs - this.#lastTextMs < COMING_PAUSE_MS;
     if (!isToBeMade && !isComing) return null;
     // Its listener has much to play, and takes nothing.
     if (schedule.running.length === 0 && scheduler.isShutByListener(schedule)) return null;
@@ -415,6 +428,7 @@ export class Context implements SpeechContext {
     for (;;) {
       const flush = this.#utterances.takeFlush(this.#announced);
       if (flush === undefined) return;
+      this.#flushedSegments = this.#announced;
       this.#parts.scheduler.tailAsked(this.schedule, this.#announced - 1);
       this.#parts.actors.send({ type: 'flush', contextId: this.id, ...flush });
     }

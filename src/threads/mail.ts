@@ -9,6 +9,9 @@ import type { ActorCommand, Frame, WordTimings } from './messages.js';
 
 const packr = new Packr({ useRecords: false });
 
+/** In a buffer of its own: a message carries the whole buffer of a view, and the packer's grows to twice the largest mail. */
+const pack = (value: unknown): Uint8Array => new Uint8Array(packr.pack(value));
+
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 type PackedCommand =
   Exclude<ActorCommand, SegmentCommand> | (Omit<SegmentCommand, 'words'> & { readonly words: string });
@@ -57,7 +60,7 @@ const unpackCommand = (command: PackedCommand): ActorCommand => {
 };
 
 export const packCommands = (commands: readonly ActorCommand[]): Uint8Array =>
-  packr.pack(commands.map(packCommand));
+  pack(commands.map(packCommand));
 
 export const unpackCommands = (mail: Uint8Array): ActorCommand[] =>
   (packr.unpack(mail) as PackedCommand[]).map(unpackCommand);
@@ -76,7 +79,7 @@ export const packFrames = (frames: readonly Frame[]): FrameMail => {
     const packed = { ...head, size: bytes.length };
     return packed.type === 'timestamps' ? { ...packed, timings: JSON.stringify(packed.timings) } : packed;
   });
-  return { heads: packr.pack(heads), body: body.buffer };
+  return { heads: pack(heads), body: body.buffer };
 };
 
 export const unpackFrames = (mail: FrameMail): Frame[] => {

@@ -2,7 +2,9 @@
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
+import { ElevenLabsProtocol } from '../../src/dialects/elevenlabs/socket.js';
 import { readTags, TagReader } from '../../src/dialects/elevenlabs/tags.js';
+import { limits } from '../../src/limits.js';
 import { ElevenLabsClient, textOf } from '../support/elevenlabs-client.js';
 import { startService } from '../support/service.js';
 
@@ -233,6 +235,30 @@ t.test(
     t.end();
   },
 );
+
+t.test('a message with thousands of pieces is one text: credit is asked for once', (t) => {
+  const format = { encoding: 'pcm', sampleRateHz: 16_000 } as const;
+  const settings = {
+    voiceId: 'wren',
+    format,
+    normalization: null,
+    isMulti: true,
+    isAuto: false,
+    isSync: false,
+  };
+  const protocol = new ElevenLabsProtocol({ ...settings, idleMsMax: null }, limits);
+  const text = '<sub alias="b">a</sub> '.repeat(1_000);
+  const message = Buffer.from(JSON.stringify({ text, context_id: 'c', flush: true }));
+  const acts = protocol.read(message, new Map());
+  t.strictSame(
+    acts.map(({ type }) => type),
+    ['start', 'text', 'flush'],
+  );
+  const [piece] = acts.filter((act) => act.type === 'text');
+  t.equal(piece?.text, 'a '.repeat(1_000));
+  t.equal(piece?.pieces?.filter(({ form }) => form !== undefined).length, 1_000);
+  t.end();
+});
 
 t.test("the specification's own endpoints speak tags as words", async (t) => {
   const words = async (text: string): Promise<string[]> => {

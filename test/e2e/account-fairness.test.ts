@@ -7,6 +7,7 @@ import { openWs } from '../support/socket-client.js';
 const KEYS = 4;
 const SOCKETS_A_KEY = 16;
 const CONTEXTS_A_SOCKET = 64;
+const RESTARTS_A_SOCKET = 100;
 const voice = { voice_id: 'wren' };
 
 t.test(
@@ -30,11 +31,34 @@ t.test(
       0,
     );
     t.comment(`${started} contexts started`);
-    for (let i = 0; i < 3; i++) {
-      const answer = await service.post('/v1/tts', { text: 'Still here.', voice: 'wren' }, { key: other });
-      t.equal(answer.status, 200);
-      await answer.arrayBuffer();
-    }
+    const isServed = async (during: string) => {
+      for (let i = 0; i < 3; i++) {
+        const answer = await service.post(
+          '/v1/tts/stream',
+          { text: 'Still here.', voice: 'wren' },
+          { key: other },
+        );
+        t.equal(answer.status, 200, during);
+        t.match(await answer.text(), /^data: /, during);
+      }
+    };
+    await isServed('they are open');
+    for (const socket of sockets)
+      for (let i = 0; i < CONTEXTS_A_SOCKET; i++) socket.send({ send_text: ' ', context_id: `c${i}` });
+    await isServed('they get white space');
+    const before = answers();
+    for (const socket of sockets)
+      for (let i = 0; i < CONTEXTS_A_SOCKET; i++) socket.send({ flush: true, context_id: `c${i}` });
+    await until(() => answers() === before + KEYS * SOCKETS_A_KEY * CONTEXTS_A_SOCKET);
+    await isServed('they are flushed');
+    const mp3 = { ...voice, response_format: { encoding: 'mp3' } };
+    for (const socket of sockets)
+      for (let i = 0; i < RESTARTS_A_SOCKET; i++) {
+        socket.send({ cancel_context: true, context_id: 'c0' });
+        socket.start('c0', mp3);
+      }
+    // An actor thread that made an encoder for each would hang, and be ended with the speech of others.
+    await isServed('one of them begins again and again');
     const client = await openWs(port, other);
     client.start('mine', voice);
     t.match(await client.frame(() => true), { context_id: 'mine', error: undefined });

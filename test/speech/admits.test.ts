@@ -8,7 +8,7 @@ import { Context } from '../../src/speech/context.js';
 import { Costs } from '../../src/speech/costs.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
-import type { Framing } from '../../src/threads/messages.js';
+import type { ActorCommand, Framing } from '../../src/threads/messages.js';
 import type { ActorThreads } from '../../src/threads/actor-threads.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import type { Generations } from '../../src/threads/generations.js';
@@ -16,6 +16,9 @@ import { lease, optionsOf, start } from '../support/dispatch-bench.js';
 
 const createContext = () => {
   const time = { nowMs: 0 };
+  /** What the actor was told, and what the transport was. */
+  const sent: string[] = [];
+  const frames: string[] = [];
   /** Units of text for which the context asked. */
   const asked: number[] = [];
   const job = {
@@ -45,10 +48,10 @@ const createContext = () => {
   const context = new Context({
     id: 1,
     options,
-    sink: () => undefined,
+    sink: (frame) => frames.push(frame.type),
     scheduler: new Scheduler({ clock, clocks, threads: 1, jobsMax: 8, bounds: limits }),
     generations: generations as unknown as Generations,
-    actors: { send: () => undefined } as unknown as ActorThreads,
+    actors: { send: ({ type }: ActorCommand) => sent.push(type) } as unknown as ActorThreads,
     bounds: limits,
     clocks,
     metrics: new Metrics(),
@@ -62,12 +65,26 @@ const createContext = () => {
     onOver: () => undefined,
     onReleased: () => undefined,
   });
-  return { asked, context, time };
+  return { asked, context, frames, sent, time };
 };
 
-t.test('a context without text asks, also while a flush of nothing is answered', (t) => {
+t.test('a flush of nothing is answered at once, and the actor does not hear of it', (t) => {
+  const { context, frames, sent } = createContext();
+  for (const flushId of ['one', 'two']) context.flush(flushId);
+  t.strictSame([frames, sent], [['flushed', 'flushed'], ['open']]);
+  context.append('Hi.');
+  context.flush('three');
+  context.flush('four');
+  t.strictSame(sent, ['open', 'segment', 'flush', 'flush'], 'but after text flushes keep their order');
+  t.equal(frames.length, 2);
+  t.end();
+});
+
+t.test('a context without words asks, also while a flush of white space is answered', (t) => {
   const { asked, context } = createContext();
   t.equal(context.admits(5), false);
+  context.append(' ');
+  t.equal(context.demand, null, 'white space alone is no demand');
   context.flush('f');
   t.equal(context.activity, 'speaking');
   t.equal(context.admits(7), false);

@@ -26,6 +26,16 @@ t.test('frames come out as they went in, in order, whatever their words hold', a
   t.same(unpackFrames(structuredClone(mail)), frames);
 });
 
+t.test('a mail after a large one carries its own bytes and no others', async (t) => {
+  const large = 'x'.repeat(1_000_000);
+  packCommands([{ type: 'flush', contextId: 1, flushId: large }]);
+  const commands = packCommands([{ type: 'cancel', contextId: 1 }]);
+  t.equal(commands.buffer.byteLength, commands.byteLength);
+  packFrames([{ type: 'flushed', contextId: 1, flushId: large }]);
+  const { heads } = packFrames([{ type: 'closed', contextId: 1 }]);
+  t.equal(heads.buffer.byteLength, heads.byteLength);
+});
+
 t.test('commands come out as they went in', async (t) => {
   const format = { encoding: 'pcm', sampleRateHz: 8_000 } as const;
   const commands: ActorCommand[] = [

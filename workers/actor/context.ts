@@ -3,18 +3,25 @@
  *
  * Announcements (segment n begins, flush f, close) come from the front thread in order. Chunks come from any synthesis
  * thread, in any order of segments. The first announcement decides: chunks of its segment are released as they come,
- * those of later segments wait. Some encoders are created in the background: until the encoder is there, everything waits.
+ * those of later segments wait. An encoder is costly: it is made for the first segment, or for the end of a response without
+ * speech. Some are created in the background: until the encoder is there, everything waits.
  *
  * Mail is only taken in. The work is done in parts of a frame at most, when the thread's run queue asks for one.
  *
  *   open --segment*--> speaking --flush--> speaking --close--> closed
  *   any --dispose (cancel, fault)--> gone, without a frame
- *   open --(no encoder could be created)--> failed
+ *   any --(no encoder could be created)--> failed
  */
 import { faultPlace, InvariantError } from '../../src/fault.js';
 import type { Encoding } from '../../src/api/formats.js';
 import { monotonicMs } from '../../src/monotonic.js';
-import { isWholeFraming, type ActorCommand, type ChunkMail, type Frame } from '../../src/threads/messages.js';
+import {
+  isSocketFraming,
+  isWholeFraming,
+  type ActorCommand,
+  type ChunkMail,
+  type Frame,
+} from '../../src/threads/messages.js';
 import type { PlaybackClock } from '../../src/threads/playback-clock.js';
 import type { Encoder } from '../audio/encoder.js';
 import { createEncoder } from '../audio/encoders.js';
@@ -72,6 +79,7 @@ export class ContextActor {
   readonly #announcements: Announcement[] = [];
   readonly #inboxes = new Map<number, Inbox>();
   #frames: FrameMaker | undefined;
+  #isBeginning = false;
   /** The segment of the first announcement, once its first frame is about to be made. */
   #begun: SegmentCommand | undefined;
   /** Segments of which everything was released. */
@@ -91,9 +99,6 @@ export class ContextActor {
     this.#clock = clock;
     this.#emit = emit;
     this.#wake = wake;
-    const encoder = createEncoder(open.format, open.engineSampleRateHz);
-    if (encoder instanceof Promise) void this.#beginWith(encoder);
-    else this.#begin(encoder);
   }
 
   get id(): number {
@@ -145,16 +150,18 @@ export class ContextActor {
   work(): number | null {
     const frames = this.#frames;
     const first = this.#announcements[0];
-    if (frames === undefined || first === undefined || this.#disposed) return null;
+    if (first === undefined || this.#disposed) return null;
+    if (frames === undefined && this.#needsFrames(first)) return this.#begin();
     switch (first.type) {
       case 'segment':
-        return this.#speak(frames, first.command);
+        return frames === undefined ? null : this.#speak(frames, first.command);
       case 'flush':
-        frames.flush(first.flushId, first.blank);
+        if (frames === undefined) this.#emit({ type: 'flushed', contextId: this.id, flushId: first.flushId });
+        else frames.flush(first.flushId, first.blank);
         this.#announcements.shift();
         return 0;
       case 'close':
-        frames.finish(first.blank);
+        frames?.finish(first.blank);
         this.dispose();
         this.#emit({ type: 'closed', contextId: this.id });
         return null;
@@ -170,14 +177,30 @@ export class ContextActor {
     this.#frames?.dispose();
   }
 
-  #begin(encoder: Encoder): void {
-    if (this.#disposed) encoder.dispose();
-    else this.#frames = new FrameMaker(this.#open, encoder, this.#emit);
+  /** A response is valid even without speech. On a socket there is nothing to say before the first text. */
+  #needsFrames(first: Announcement): boolean {
+    if (first.type === 'segment' || first.blank !== undefined) return true;
+    return first.type === 'close' && !isSocketFraming(this.#open.framing);
+  }
+
+  /** @returns as `work` */
+  #begin(): number | null {
+    if (this.#isBeginning) return null;
+    this.#isBeginning = true;
+    const encoder = createEncoder(this.#open.format, this.#open.engineSampleRateHz);
+    if (encoder instanceof Promise) {
+      void this.#beginWith(encoder);
+      return null;
+    }
+    this.#frames = new FrameMaker(this.#open, encoder, this.#emit);
+    return 0;
   }
 
   async #beginWith(encoder: Promise<Encoder>): Promise<void> {
     try {
-      this.#begin(await encoder);
+      const made = await encoder;
+      if (this.#disposed) made.dispose();
+      else this.#frames = new FrameMaker(this.#open, made, this.#emit);
       if (!this.#disposed) this.#wake(this);
     } catch (error) {
       if (this.#disposed) return;

@@ -1,5 +1,6 @@
 /** A key that is greedy over WebSockets: as many sockets as it gets, as much text, as many frames. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { defaultCodecFormat } from '../../../src/api/formats.js';
 import { encodeFrame, encodeMessage, encodeStart, opcodes, SocketConnection } from '../../rig/socket.js';
 import { Tally } from '../../rig/tally.js';
 import { longText } from '../../rig/texts.js';
@@ -163,7 +164,7 @@ class FrameSocket {
         pingFrame,
         encodeMessage({ flush: true, flush_id: `f${this.#flushes++}`, context_id: 'nobody' }),
         brokenFrame,
-        encodeStart({ voice }, context_id),
+        encodeStart({ voice, format: encoderFormat }, context_id),
         encodeMessage({ cancel_context: true, context_id }),
       );
       this.#asked += 4;
@@ -183,6 +184,8 @@ class FrameSocket {
 }
 
 const pingFrame = encodeFrame(Buffer.alloc(0), { opcode: opcodes.ping });
+/** Its encoder is costly to make. */
+const encoderFormat = defaultCodecFormat('mp3');
 const brokenFrame = encodeFrame(Buffer.from('{'), { opcode: opcodes.text });
 const burst = 100;
 /** So that the end does not have to wait for long. */

@@ -81,8 +81,11 @@ export const keyInMessage = (message: Buffer, bounds: ApiBounds): string => {
 /** The `code` of every error message of this API. */
 const ERROR_CODE = 1008;
 
+/** One act: credit is asked for the text, not for each of thousands of pieces. */
 const textActs = (contextId: string | null, pieces: readonly MarkedText[]): SocketAct[] =>
-  pieces.map(({ text, ...markup }) => ({ type: 'text', contextId, text, markup }));
+  pieces.length === 0
+    ? []
+    : [{ type: 'text', contextId, text: pieces.map(({ text }) => text).join(''), pieces }];
 
 type ProtocolBounds = ApiBounds & Pick<Bounds, 'contextsPerSocketMax'>;
 

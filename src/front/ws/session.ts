@@ -286,7 +286,7 @@ export class Session {
       case 'text':
         this.#busyMs = this.#parts.clock();
         this.#record.text(this.#busyMs);
-        context.text(act.text, act.markup);
+        context.text(act.text, act.pieces);
         // A refusal may have ended it.
         return context.isOpen;
       case 'flush':

@@ -18,7 +18,7 @@ import { FirstAudio } from '../../speech/first-audio.js';
 import type { Activity, FrameSink, OpenRefusal, SpeechContext } from '../../speech/speech.js';
 import type { PartOfAccount } from '../../byte-budget.js';
 import type { Waiting } from '../../store/allotments.js';
-import type { Markup } from '../../text/replacements.js';
+import type { MarkedText } from '../../text/replacements.js';
 import { isBlank } from '../../text/words.js';
 import { codePointCount } from '../../text/code-points.js';
 import { Lane } from '../sender.js';
@@ -171,9 +171,11 @@ export class SocketContext {
     return this.#parts.lease.wait(text, isHolding || !isBlank(text), decide);
   }
 
-  text(text: string, markup?: Markup): void {
+  /** @param pieces of the text, where a protocol has markup */
+  text(text: string, pieces: readonly MarkedText[] = [{ text }]): void {
     // A pause without text belongs to the words before it.
-    if (this.#refusal !== null || (text === '' && !(markup?.pauseMs && this.#isMidUtterance))) return;
+    const isPause = pieces.some(({ pauseMs = 0 }) => pauseMs > 0);
+    if (this.#refusal !== null || (text === '' && !(isPause && this.#isMidUtterance))) return;
     const characters = this.#count.add(text);
     const refusal = this.#admit(text, characters);
     if (refusal !== null) {
@@ -187,7 +189,9 @@ export class SocketContext {
     }
     this.#characters += characters;
     this.#isMidUtterance ||= !isBlank(text);
-    this.#drive((speech) => speech.append(text, markup));
+    this.#drive((speech) => {
+      for (const piece of pieces) speech.append(piece.text, piece);
+    });
   }
 
   flush(clientFlushId?: string): void {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import type { AudioFormat, SampleFormat } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
@@ -292,3 +293,26 @@ t.test('a disposed context sends nothing more', async (t) => {
   actor.chunk({ ...done(0, 0) });
   t.equal(frames.length, 0);
 });
+
+t.test(
+  'a context of a socket makes its encoder for its first segment, not to open, flush or close',
+  async (t) => {
+    const impossible: AudioFormat = { encoding: 'opus', sampleRateHz: 11_025, bitrateKbps: 64 };
+    const idle = open('socket', impossible);
+    idle.actor.flush('f');
+    idle.actor.close();
+    await setImmediate();
+    t.same(
+      idle.frames.map(({ type }) => type),
+      ['flushed', 'closed'],
+    );
+    const speaking = open('socket', impossible);
+    speaking.actor.flush('f');
+    announce(speaking.actor, 0);
+    await setImmediate();
+    t.same(
+      speaking.frames.map(({ type }) => type),
+      ['flushed', 'failed'],
+    );
+  },
+);
