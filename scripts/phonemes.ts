@@ -1,5 +1,5 @@
 /** What will be said of a text, line by line, from the command line. It needs no running service. */
-import { createReadStream, statSync } from 'node:fs';
+import { createReadStream, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { administer } from '../src/accounts/administration.js';
@@ -38,14 +38,23 @@ const table = ({ text, spoken, words }: Said): string => {
     : `${heading}${formatTable([['  WORD', 'IPA', 'BY'], ...rows])}\n`;
 };
 
+const openText = (file: string): number => {
+  try {
+    if (statSync(file).isFile()) return openSync(file, 'r');
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const isAbsent = ['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].includes(code);
+    throw new UsageError(`${file}: ${isAbsent ? 'there is no such file' : `it cannot be read (${code})`}`);
+  }
+  throw new UsageError(`${file}: this is not a file`);
+};
+
 /** @returns opens it: lines are lost that come before someone waits for them */
 const linesOf = (file: string): (() => AsyncIterable<string>) => {
   const read = (input: NodeJS.ReadableStream) => createInterface({ input, crlfDelay: Infinity });
   if (file === '-') return () => read(process.stdin);
-  const isFile = statSync(file, { throwIfNoEntry: false })?.isFile();
-  if (isFile !== true)
-    throw new UsageError(`${file}: ${isFile === undefined ? 'there is no such file' : 'this is not a file'}`);
-  return () => read(createReadStream(file));
+  const fd = openText(file);
+  return () => read(createReadStream('', { fd }));
 };
 
 const voiceOf = (id: string | null, packs: readonly VoicePack[]): { pack: VoicePack; voice: Voice } => {

@@ -13,6 +13,7 @@ const otherReasons = [
   'textPoolExhausted',
   // An account's part of such a pool.
   'bodiesOfAccountExhausted',
+  'connectionsOfAccountExhausted',
   'contextsOfAccountExhausted',
   'socketsOfAccountExhausted',
   'textsOfAccountExhausted',

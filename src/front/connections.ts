@@ -5,10 +5,14 @@
  * connections that have not shown a key, may have a quarter of what all others leave; or three quarters, if others from there
  * have shown one. Behind a proxy all callers come from its address: their connections bring a key at once, and then do not
  * count for it, but many may open in the same moment.
+ *
+ * In a crowd, when requests have more connections than are free, a small answer ends its connection. The library can end none
+ * after a long one: such connections count for their account, which may have half of what all others leave when few are free.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '../monotonic.js';
 import type { RefusalReason } from '../refusals.js';
+import { Holders, type Held } from './holders.js';
 import { Strangers } from './strangers.js';
 
 /** What the strangers of an address may have of what others leave. */
@@ -17,6 +21,12 @@ const PART_OF_ADDRESS = 1 / 4;
 const PART_OF_KNOWN_ADDRESS = 3 / 4;
 /** They may have so many where that is less. */
 const LEAST_OF_ADDRESS = 8;
+/** What an account may have of what others leave. */
+const PART_OF_ACCOUNT = 1 / 2;
+/** While this part is free, no account is refused: an answer counts as a connection, although its client may have closed it. */
+const ENOUGH_FREE = 1 / 3;
+/** It may have so many where that is less: more than the slots of a key. */
+const LEAST_OF_ACCOUNT = 16;
 /** The reserve of a listener. All together stay within the part that WebSockets leave to requests (`plan.ts`). */
 const RESERVED_PART = 1 / 32;
 /** An address that comes only once is forgotten after so many others at the latest. */
@@ -26,6 +36,8 @@ export type ConnectionRefusal = RefusalReason & ('connectionPoolExhausted' | 'co
 
 export class ConnectionPool {
   readonly strangers: Strangers;
+  /** Connections with a request of an account; in a crowd, also those that stay open after its answer. */
+  readonly accounts: Holders<number>;
   readonly #max: number;
   readonly #members: Connections[] = [];
   #searchAt = ADDRESSES_BETWEEN_SEARCHES;
@@ -33,11 +45,18 @@ export class ConnectionPool {
   constructor(max: number, clock: Clock) {
     this.#max = max;
     this.strangers = new Strangers(clock);
+    this.accounts = new Holders(clock);
   }
 
   /** Connections of all listeners. */
   get open(): number {
     return this.#members.reduce((sum, { open }) => sum + open, 0);
+  }
+
+  /** Requests have more connections than are free. WebSockets are bounded by themselves. */
+  get isCrowded(): boolean {
+    const { open } = this;
+    return open - this.#members.reduce((sum, { sockets }) => sum + sockets, 0) > this.#max - open;
   }
 
   /** @param max a smaller bound of this listener @returns the count of a listener, which gets a reserve */
@@ -65,9 +84,9 @@ export class ConnectionPool {
   }
 
   #forget(): void {
-    if (this.strangers.addresses < this.#searchAt) return;
+    if (this.strangers.size < this.#searchAt) return;
     this.strangers.forgetGone();
-    this.#searchAt = this.strangers.addresses + ADDRESSES_BETWEEN_SEARCHES;
+    this.#searchAt = this.strangers.size + ADDRESSES_BETWEEN_SEARCHES;
   }
 }
 
@@ -76,6 +95,8 @@ export class Connections {
   readonly max: number;
   readonly #pool: ConnectionPool;
   open = 0;
+  /** Those of them that are WebSockets. */
+  sockets = 0;
 
   constructor(pool: ConnectionPool, max: number) {
     this.#pool = pool;
@@ -91,6 +112,24 @@ export class Connections {
     const left = this.#pool.leftFor(this);
     if (left <= 0) return 'connectionPoolExhausted';
     return this.#pool.admits(address, left) ? null : 'connectionsOfAddressExhausted';
+  }
+
+  get isCrowded(): boolean {
+    return this.#pool.isCrowded;
+  }
+
+  /** A request of an account begins. */
+  holdFor(accountId: number): Held {
+    return this.#pool.accounts.hold(accountId);
+  }
+
+  /** @returns whether an account's requests, counted already, may all stay */
+  hasRoomFor(accountId: number): boolean {
+    const left = this.#pool.leftFor(this);
+    if (left >= this.max * ENOUGH_FREE) return true;
+    const own = this.#pool.accounts.countOf(accountId);
+    const part = Math.floor((left + own) * PART_OF_ACCOUNT);
+    return own <= Math.max(LEAST_OF_ACCOUNT, part);
   }
 
   /** Counts a connection of Node's, which shows no key, to its end. The caller has asked for a refusal. */

@@ -16,6 +16,7 @@ import { FirstAudio } from '../speech/first-audio.js';
 import type { ActiveKey } from '../store/store.js';
 import type { Header } from './cors.js';
 import type { InFlight, Services } from './services.js';
+import type { Held } from './holders.js';
 import type { Stranger } from './strangers.js';
 import { readTrace, traceFields, traceHeaders, type Trace } from './trace.js';
 import type { HttpRequest, HttpResponse } from './uws.js';
@@ -64,10 +65,14 @@ export class Exchange implements InFlight {
   readonly #overListeners: (() => void)[] = [];
   /** Its connection, as one of its address; `null`: it has shown a key. */
   #stranger: Stranger | null;
+  /** Its connection, as one of its account. */
+  #ofAccount: Held | null = null;
   #key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined;
   #status: number | undefined;
   #firstAudio: FirstAudio | undefined;
   #begun = false;
+  /** No more of the request is on its way. */
+  #hasWholeRequest: boolean;
   /** Its whole answer waits for the end of the tick. */
   #isAnswering = false;
   #refusal: RefusalReason | undefined;
@@ -86,6 +91,7 @@ export class Exchange implements InFlight {
     this.services = services;
     this.route = services.routePrefix + route;
     this.method = req.getMethod();
+    this.#hasWholeRequest = this.method === 'get' || this.method === 'head';
     this.origin = req.getHeader('origin');
     // The library, too, looks only at the length.
     this.#isLast = req.getHeader('connection').length === 'close'.length;
@@ -112,6 +118,8 @@ export class Exchange implements InFlight {
 
   set key(key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined) {
     this.#key = key;
+    this.#ofAccount?.leave();
+    this.#ofAccount = key === undefined ? null : this.services.connections.holdFor(key.accountId);
     this.known();
   }
 
@@ -133,6 +141,11 @@ export class Exchange implements InFlight {
     this.#stranger?.leave();
     this.#stranger = connections.strangers.hold(network);
     return refusal !== 'connectionsOfAddressExhausted';
+  }
+
+  /** In a crowd, nobody keeps a connection; but a client that is still sending would not read the answer. */
+  get isLastInCrowd(): boolean {
+    return this.#hasWholeRequest && this.services.connections.isCrowded;
   }
 
   get outcome(): Outcome | undefined {
@@ -167,7 +180,12 @@ export class Exchange implements InFlight {
 
   /** @param listener called with each piece of the body; the bytes are invalid when it returns */
   onData(listener: (piece: ArrayBuffer, isLast: boolean) => void): void {
-    if (!this.isOver) this.#res.onData(this.guarded(listener));
+    if (this.isOver) return;
+    const call = this.guarded(listener);
+    this.#res.onData((piece, isLast) => {
+      this.#hasWholeRequest ||= isLast;
+      call(piece, isLast);
+    });
   }
 
   /** @param listener called when the socket takes bytes again */
@@ -311,6 +329,8 @@ export class Exchange implements InFlight {
       this.#outcome = 'complete';
       this.services.registry.delete(this);
       this.services.metrics.request(this.route, 101);
+      this.services.connections.sockets++;
+      this.#ofAccount?.leave();
       upgrade(res, this.#stranger);
     });
   }
@@ -349,7 +369,7 @@ export class Exchange implements InFlight {
   #connectionHeaders(status: number, close: boolean): readonly Header[] {
     // The library adds the header to its own close.
     if (status === 101 || close) return [];
-    return this.#isLast ? CLOSES : KEEPS;
+    return this.#isLast || this.isLastInCrowd ? CLOSES : KEEPS;
   }
 
   #elapsedMs(): number {
@@ -359,10 +379,13 @@ export class Exchange implements InFlight {
   #over(outcome: Outcome): void {
     if (this.isOver) return;
     this.#outcome = outcome;
-    const { metrics, registry } = this.services;
+    const { connections, metrics, registry } = this.services;
     registry.delete(this);
-    if (outcome === 'aborted' || this.#isLast) this.#stranger?.leave();
-    else this.#stranger?.rest();
+    const isKept = outcome !== 'aborted' && !this.#isLast;
+    if (isKept) this.#stranger?.rest();
+    else this.#stranger?.leave();
+    if (isKept && connections.isCrowded) this.#ofAccount?.rest();
+    else this.#ofAccount?.leave();
     metrics.request(this.route, this.#status ?? null);
     if (outcome === 'failed') metrics.failed(this.route);
     for (const listener of this.#overListeners.splice(0)) this.#notify(listener);

@@ -174,6 +174,7 @@ export class Listener {
   /** The connection of a WebSocket ended: the library reports that it opens, and not that it ends. */
   webSocketEnded(): void {
     this.#parts.connections.open--;
+    this.#parts.connections.sockets--;
   }
 
   /**

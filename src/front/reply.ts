@@ -2,6 +2,7 @@
 import type { ErrorAnswer } from '../api/error-shape.js';
 import type { ErrorCode } from '../errors.js';
 import { refusalOf, type RefusalReason } from '../metrics.js';
+import type { ActiveKey } from '../store/store.js';
 import type { Header } from './cors.js';
 import type { Exchange } from './exchange.js';
 import { HEAD_BYTES_MAX, piecesSource, ResponseSender } from './response-sender.js';
@@ -19,8 +20,11 @@ export interface Reply {
 /** Seconds in every 503. Its cause may end that soon; the service cannot know when it ends. */
 const RETRY_AFTER: Header = ['retry-after', '1'];
 
+/** Milliseconds in which a body is read and dropped before the connection closes: its client is to read the answer. */
+const REFUSED_BODY_MS = 1_000;
+
 export const reply = (exchange: Exchange, answer: Reply): void => {
-  const { status, contentType, body, close } = answer;
+  const { status, contentType, body } = answer;
   const headers = status === 503 ? [...(answer.headers ?? []), RETRY_AFTER] : answer.headers;
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   // In one piece, the library would lose a larger body when the socket is full.
@@ -29,8 +33,23 @@ export const reply = (exchange: Exchange, answer: Reply): void => {
     return;
   }
   exchange.answer((res) => {
+    const close = answer.close === true || exchange.isLastInCrowd;
     exchange.writeHead(status, contentType, headers, close);
     exchange.endWhole(res, bytes, close);
+  });
+};
+
+/**
+ * Answers at the end of the body, or after a second.
+ *
+ * @param answer closes the connection
+ */
+export const afterBody = (exchange: Exchange, answer: () => void): void => {
+  const guarded = exchange.guarded(answer);
+  const timer = setTimeout(guarded, REFUSED_BODY_MS);
+  exchange.onOver(() => clearTimeout(timer));
+  exchange.onData((_piece, isLast) => {
+    if (isLast) exchange.services.tick.add(guarded);
   });
 };
 
@@ -58,3 +77,16 @@ export const replyUnavailable = (
   reason: RefusalReason,
   options: Pick<Reply, 'close'> = {},
 ): void => replyRefused(exchange, reason, exchange.services.errors.of('unavailable'), options);
+
+/**
+ * The request has shown its key.
+ *
+ * @returns false if it was refused: the connections of its account are too many
+ */
+export const identify = (exchange: Exchange, key: Pick<ActiveKey, 'keyId' | 'accountId'>): boolean => {
+  exchange.key = key;
+  const mayStay = exchange.services.connections.hasRoomFor(key.accountId);
+  if (!mayStay)
+    afterBody(exchange, () => replyUnavailable(exchange, 'connectionsOfAccountExhausted', { close: true }));
+  return mayStay;
+};

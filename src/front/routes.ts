@@ -4,7 +4,7 @@
  */
 import { preflightHeaders } from './cors.js';
 import { Exchange } from './exchange.js';
-import { reply, replyError, replyUnavailable } from './reply.js';
+import { afterBody, reply, replyError, replyUnavailable } from './reply.js';
 import { forwardedAddress, readRequestHead, type HeadFault, type RequestHead } from './request-head.js';
 import type { Services } from './services.js';
 import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js';
@@ -19,26 +19,15 @@ export interface Route {
   readonly handler: Handler;
 }
 
-/** Milliseconds in which a refused chunked body is read and dropped: its client is to read the answer before the close. */
-const REFUSED_BODY_MS = 1_000;
-
 /**
  * Answers at the end of the tick. Where the next request begins is in doubt, and the library reads on in what it has
  * received as soon as this request is answered. While this one waits, anything that looks like another request ends the
  * connection without an answer.
  */
 const refuseLater = (exchange: Exchange, fault: HeadFault): void => {
-  const refuse = exchange.guarded(() => replyError(exchange, fault, { close: true }));
-  const refuseAfterTick = (): void => exchange.services.tick.add(refuse);
-  if (fault === 'badRequest') {
-    refuseAfterTick();
-    return;
-  }
-  const timer = setTimeout(refuse, REFUSED_BODY_MS);
-  exchange.onOver(() => clearTimeout(timer));
-  exchange.onData((_piece, isLast) => {
-    if (isLast) refuseAfterTick();
-  });
+  const refuse = (): void => replyError(exchange, fault, { close: true });
+  if (fault === 'badRequest') exchange.services.tick.add(exchange.guarded(refuse));
+  else afterBody(exchange, refuse);
 };
 
 /** Behind a proxy the client's address counts, which was not known when the connection opened. */

@@ -11,7 +11,7 @@ import { parseSpeechRequest } from '../api/speech-request.js';
 import { parseVoicePlatform } from '../api/voice-platform.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
-import { reply, replyError } from './reply.js';
+import { identify, reply, replyError } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import { rawResponder, streamResponder, wholeResponder } from './responders.js';
 import type { Handler, Route } from './routes.js';
@@ -56,7 +56,7 @@ export const keyedJson =
       replyError(exchange, caller.code);
       return;
     }
-    exchange.key = caller.key;
+    if (!identify(exchange, caller.key)) return;
     reply(exchange, { status: 200, contentType: 'application/json', body: body(caller.key, head) });
   };
 

@@ -2,7 +2,7 @@
  * What all speech routes share: authenticate the caller, parse the body, admit the request, and open a context whose
  * frames go to the route's responder.
  *
- *   key 401 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> capacity 503 -> context
+ *   key 401 -> connections of its account 503 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> capacity 503 -> context
  */
 import type { Admission } from '../accounts/admission.js';
 import { voicesOf } from '../accounts/keys.js';
@@ -20,7 +20,7 @@ import type { RefusalReason } from '../metrics.js';
 import { codePointCount } from '../text/code-points.js';
 import { readBody } from './body-reader.js';
 import type { Exchange } from './exchange.js';
-import { reply, replyError, replyRefused, replyUnavailable } from './reply.js';
+import { identify, reply, replyError, replyRefused, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import type { Handler } from './routes.js';
 
@@ -179,7 +179,7 @@ export const speechRoute =
       replyError(exchange, caller.code);
       return;
     }
-    exchange.key = caller.key;
+    if (!identify(exchange, caller.key)) return;
     // Read now: a drain that begins while the body arrives lets the request go on.
     const isLate = parts.isDraining();
     readBody(exchange, head, caller.key.accountId, (bytes) =>

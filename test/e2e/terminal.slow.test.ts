@@ -1,4 +1,5 @@
 /** The service on a terminal: its log level, faults of the start, and a terminal that is closed or takes nothing. */
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
@@ -17,11 +18,12 @@ import { missingTool } from '../support/tools.js';
 t.test('LOG_LEVEL holds on a terminal too', { skip: noTerminal }, async (t) => {
   const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'debug', NO_COLOR: '1' });
   await terminal.showing(readyText);
+  terminal.type(CTRL_C);
+  t.equal(await terminal.exited, 0);
+  // Threads write by themselves, and perhaps later.
   t.match(terminal.shown, /DEBUG: voice pack loaded [^\n]*pack=syrinx-en/, 'lines of threads');
   t.match(terminal.shown, /DEBUG: worst case mib\.total=\d+ /);
   t.notMatch(terminal.shown, jsonText);
-  terminal.type(CTRL_C);
-  t.equal(await terminal.exited, 0);
   const quiet = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'warn' });
   await quiet.showing(/svc_sk_/);
   quiet.type(CTRL_C);
@@ -50,7 +52,7 @@ t.test('a fault of the environment is one line that says what to do', { skip: no
 
 t.test('the service ends when its terminal is closed', { skip: noTerminal }, async (t) => {
   const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data') });
-  const [, port = ''] = await terminal.showing(/Speech +http:\/\/127\.0\.0\.1:(\d+)/);
+  const [, port = ''] = await terminal.showing(/Speech +http:\/\/127\.0\.0\.1:(\d+)\s/);
   await terminal.showing(readyText);
   terminal.child.kill('SIGKILL');
   const refuses = () =>
@@ -77,11 +79,15 @@ for (const [kind, command, code] of [
     `the service ends on a signal although ${kind} takes nothing`,
     { skip: noTerminal || missingTool('setpriv') },
     async (t) => {
-      const env = { DATA_DIR: join(t.testdir(), 'data') };
-      const terminal = open(t, 80, env, `echo "process $$"; ${command}`);
+      const folder = t.testdir();
+      const typed = join(folder, 'typed');
+      const reader = `head -n 1 </dev/tty >'${typed}' &`;
+      const env = { DATA_DIR: join(folder, 'data') };
+      const terminal = open(t, 80, env, `${reader} echo "process $$"; ${command}`);
       const [, pid = ''] = await terminal.showing(/^process (\d+)\n/);
       await terminal.showing(readyText);
-      terminal.type(CTRL_S);
+      terminal.type(`${CTRL_S}\n`);
+      t.ok(await until(() => readFileSync(typed, 'utf8') === '\n'), 'the terminal has stopped');
       process.kill(Number(pid), 'SIGTERM');
       t.equal(await terminal.exited, code);
     },

@@ -94,9 +94,8 @@ t.test('WebSockets have a bound', async (t) => {
 
 t.test('connections have a bound', async (t) => {
   const front = await startFront(t, { bounds: { connectionsMax: 1 } });
-  const kept = await front.client();
-  kept.send(requestBytes({ path: '/healthz' }));
-  await kept.response();
+  await front.client();
+  await eventually(() => front.server.shared.connections.open === 1);
   const one = await RawClient.open(front.port);
   t.teardown(() => one.destroy());
   await one.closed();

@@ -161,6 +161,7 @@ t.test('what cannot be used is explained, with exit code 2', (t) => {
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['--voice', 'nobody'], /^phonemes: there is no voice "nobody": choose from wren, wren_conv, /],
     [[join(root, 'none.txt')], /^phonemes: .*none\.txt: there is no such file\n/],
+    [['n'.repeat(300)], /^phonemes: n+: there is no such file\n/],
     [[root], /^phonemes: .*: this is not a file\n/],
     [['--loud'], /^phonemes: Unknown option '--loud'/],
     [['a', 'b'], /^phonemes: .* takes 0 to 1 operands, not 2/],

@@ -33,6 +33,8 @@ export interface Listening {
   readonly hangUpAfterLetters?: number;
   /** Called when bytes arrive. */
   readonly onLetters?: (letters: number) => void;
+  /** Called when the first bytes arrive. No more are read until it resolves, so that a long answer goes on. */
+  readonly onBegun?: () => Promise<unknown>;
 }
 
 const nothing: Heard = { status: 0, requestId: null, letters: 0, complete: false };
@@ -54,12 +56,17 @@ const lettersOfWhole = (body: string): number =>
  * direction and reads on: so it gets everything that the service sent before it noticed.
  */
 export const listen = async (port: number, request: Listening): Promise<Heard> => {
-  const { path, key, text, hangUpAfterLetters, onLetters } = request;
+  const { path, key, text, hangUpAfterLetters, onBegun, onLetters } = request;
   const client = await RawClient.open(port).catch(() => null);
   if (client === null) return nothing;
   const body = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } };
   client.send(requestBytes({ method: 'POST', path, key, body: JSON.stringify(body) }));
   if (onLetters) client.socket.on('data', () => onLetters(client.receivedBytes / LETTER_WIRE_BYTES));
+  if (onBegun)
+    client.socket.once('data', () => {
+      client.socket.pause();
+      void onBegun().finally(() => client.socket.resume());
+    });
   if (hangUpAfterLetters !== undefined) {
     await client.until(() => client.receivedBytes >= hangUpAfterLetters * LETTER_WIRE_BYTES);
     client.socket.end();

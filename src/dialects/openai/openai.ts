@@ -1,7 +1,7 @@
 /** The HTTP API of OpenAI, as far as its clients use it to speak. */
 import { voicesOf } from '../../accounts/keys.js';
 import type { HttpDialectConfig } from '../../config.js';
-import { reply, replyError, replyRefused } from '../../front/reply.js';
+import { identify, reply, replyError, replyRefused } from '../../front/reply.js';
 import { keyIn } from '../../front/request-head.js';
 import { audioResponder, streamingResponder } from '../../front/responders.js';
 import type { Handler, Route } from '../../front/routes.js';
@@ -66,7 +66,7 @@ export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts)
       replyError(exchange, caller.code);
       return;
     }
-    if (caller !== null) exchange.key = caller.key;
+    if (caller !== null && !identify(exchange, caller.key)) return;
     const own = caller === null ? speakerIds() : voicesOf(caller.key, speakerIds());
     const aliases = aliasesOf(voices).filter((name) => own.includes(voiceFor(name, voices, own)));
     reply(exchange, json(voiceList([...new Set([...own, ...aliases])])));
