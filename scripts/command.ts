@@ -1,64 +1,18 @@
 /** How commands read their arguments, write their output and end. */
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, type ParseArgsConfig } from 'node:util';
+import type { ParseArgsConfig } from 'node:util';
+import { answerTo, endWithReader, parseCommandLine, UsageError } from '../src/command-line.js';
 import { ConfigError } from '../src/config.js';
 import { AdministrationError, StoreError } from '../src/store/store.js';
 import { VoicePackError } from '../src/threads/voices.js';
 import { SayError } from './say/service.js';
 
+export { UsageError };
+
 /** For the usage of commands that open the store. */
 export const storePlace =
   'The store is in DATA_DIR (default ./data), or in the PostgreSQL database of STORE_URL.';
-
-/** The command line was not understood. */
-export class UsageError extends Error {}
-
-/** @throws {UsageError} for what the options do not allow */
-export const parseCommandLine = <const Config extends ParseArgsConfig>(
-  config: Config,
-): ReturnType<typeof parseArgs<Config>> => {
-  try {
-    return parseArgs(config);
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-};
-
-/** Of a process that SIGPIPE ended, as shells report it. */
-const BROKEN_PIPE_STATUS = 141;
-
-/**
- * Ends this process quietly when the reader of its output has gone, as in `npm run usage | head`. Node ignores SIGPIPE, and
- * would report the failed write with a stack.
- */
-export const endWithReader = (): void => {
-  for (const stream of [process.stdout, process.stderr])
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-      process.exit(BROKEN_PIPE_STATUS);
-    });
-};
-
-/**
- * Reads the arguments of this process, and prepares it to end with its reader. A usage error is shown with the usage, and ends the process with exit code 2.
- *
- * @param read throws `UsageError`
- */
-export const readArguments = <Options>(
-  name: string,
-  usage: string,
-  read: (args: readonly string[]) => Options,
-): Options => {
-  endWithReader();
-  try {
-    return read(process.argv.slice(2));
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`${name}: ${error.message}\n\n${usage}`);
-    process.exit(2);
-  }
-};
 
 const unitMs: Readonly<Record<string, number>> = {
   m: 60_000,
@@ -144,7 +98,7 @@ export const program = (
   commands: Command | Readonly<Record<string, Command>>,
 ): Program => {
   const rows = isCommand(commands) ? [commands] : Object.values(commands);
-  const options: NonNullable<ParseArgsConfig['options']> = { help: { type: 'boolean', short: 'h' } };
+  const options: NonNullable<ParseArgsConfig['options']> = {};
   for (const row of rows) {
     const letterOf = (name: string) => {
       const short = row.short?.[name];
@@ -154,17 +108,12 @@ export const program = (
     for (const flag of row.flags ?? []) options[flag] = { type: 'boolean', ...letterOf(flag) };
   }
 
-  /** @returns `null` for the help */
-  const read = (args: readonly string[]): { command: Command; line: CommandLine } | null => {
-    const { values, positionals } = parseCommandLine({
-      args: [...args],
-      allowPositionals: true,
-      options,
-    });
+  const read = (args: readonly string[]): { command: Command; line: CommandLine } => {
+    const asked = !isCommand(commands) && args[0] === 'help' ? ['--help'] : [...args];
+    const { values, positionals } = parseCommandLine({ args: asked, allowPositionals: true, options });
     const given: Readonly<Record<string, unknown>> = values;
     const isSingle = isCommand(commands);
     const [word = '', ...rest] = isSingle ? ['', ...positionals] : positionals;
-    if (given['help'] === true || word === 'help') return null;
     if (!isSingle && word === '') throw new UsageError('a command is missing');
     const command = isSingle ? commands : Object.hasOwn(commands, word) ? commands[word] : undefined;
     if (command === undefined) throw new UsageError(`there is no command "${word}"`);
@@ -190,22 +139,21 @@ export const program = (
       err: (text) => given.err(printable(text)),
     };
     try {
-      const found = read(args);
-      if (found === null) terminal.out(usage);
-      else await found.command.run(found.line, terminal);
+      const { command, line } = read(args);
+      await command.run(line, terminal);
       return 0;
     } catch (error) {
-      if (error instanceof UsageError) {
-        terminal.err(`${name}: ${error.message}\n\n${usage}`);
-        return 2;
-      }
-      // Any other error is a defect and keeps its stack.
-      const expected = [AdministrationError, ConfigError, StoreError, VoicePackError, SayError].some(
+      const isExpected = [AdministrationError, ConfigError, StoreError, VoicePackError, SayError].some(
         (kind) => error instanceof kind,
       );
-      if (!expected) throw error;
-      terminal.err(`${(error as Error).message}\n`);
-      return 1;
+      if (isExpected) {
+        terminal.err(`${(error as Error).message}\n`);
+        return 1;
+      }
+      // Any other error is a defect and keeps its stack.
+      const { exitCode, text } = answerTo(error, name, usage);
+      terminal[exitCode === 0 ? 'out' : 'err'](text);
+      return exitCode;
     }
   };
 };

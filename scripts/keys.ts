@@ -26,13 +26,15 @@ const usage = `Usage: npm run keys -- COMMAND
   rename KEY NAME                         name a key, for lists
   set KEY PROPERTIES                      change or remove properties of a key
   set ACCOUNT SPEAKING                    the same for what an account sets for its keys
-  credit KEY_OR_ACCOUNT N                 add N credits
+  credit KEY_OR_ACCOUNT N                 add N credits to an account that is metered
+  meter ACCOUNT on [--credits N]          let an account spend the credit that it has, and N more; "off" undoes it: the
+  meter ACCOUNT off                       account never runs out of credit
   suspend ACCOUNT                         refuse all keys of an account
   resume ACCOUNT                          accept them again
   revoke KEY                              end a key, at once and for good
   list                                    show all keys
 
-KEY is a key, or its beginning as \`list\` shows it. PROPERTIES are:
+KEY is a key, or its beginning, such as \`list\` shows it. PROPERTIES are:
 
   --expires DATE      refuse the key from then on: 2027-07-01 or 2027-07-01T14:30, in UTC
   --expires DURATION  refuse it after 30m, 12h, 7d or 2w from now
@@ -233,12 +235,27 @@ export const keys = program('keys', usage, {
     operands: [2, 2],
     run: async ({ operands: [target = '', amount = ''] }, terminal) => {
       const credits = wholeNumber(amount, 'N');
-      const { account, becameMetered } = await open(terminal, false, (administration) =>
+      const { name, balance } = await open(terminal, false, (administration) =>
         administration.credit(target, credits),
       );
-      terminal.out(`Account "${account.name}" has ${inCredits(account.balance)}.\n`);
-      if (becameMetered)
-        terminal.out('Before, it never ran out of credit; now it does when these credits are spent.\n');
+      terminal.out(`Account "${name}" has ${inCredits(balance)}.\n`);
+    },
+  },
+  meter: {
+    operands: [2, 2],
+    options: ['credits'],
+    run: async ({ operands: [target = '', state = ''], option }, terminal) => {
+      const amount = option('credits');
+      if (state !== 'on' && state !== 'off') throw new UsageError(`"meter" is on or off, not "${state}"`);
+      if (state === 'off' && amount !== null) throw new UsageError('--credits goes with "meter ACCOUNT on"');
+      const credits = amount === null ? 0 : wholeNumber(amount, '--credits');
+      const { name, metered, balance } = await open(terminal, false, (administration) =>
+        administration.meter(target, state === 'on', credits),
+      );
+      const effect = metered
+        ? `has ${inCredits(balance)}, and is refused beyond`
+        : 'never runs out of credit';
+      terminal.out(`Account "${name}" ${effect}.\n`);
     },
   },
   revoke: {

@@ -1,13 +1,9 @@
-/**
- * Speaks through a running service:
- *
- *   npm run say -- "text" [--voice V] [--format F] [-o FILE] [--ws] [--url URL] [--key K]
- */
+/** Speaks through a running service, from the command line. */
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
-import { parseArgs } from 'node:util';
 import { SingleBar } from 'cli-progress';
+import { serviceUrl } from '../src/address.js';
 import {
   type Encoding,
   type SpeechContext,
@@ -15,15 +11,13 @@ import {
   type SyrinxErrorCode,
   connect,
 } from '../src/client/index.js';
-import { ConfigError, readConfig } from '../src/config.js';
-import { wordSpans } from '../src/text/words.js';
-import { endWithReader } from './command.js';
+import { readConfig } from '../src/config.js';
+import { isBlank, wordSpans } from '../src/text/words.js';
+import { program, runIfMain, type Terminal, UsageError } from './command.js';
 import { SayError, Service, type Speech, type SpeechRecord, messages } from './say/service.js';
-import { FileSink, type Sink, StdoutSink, openPlayer, playbackFormat } from './say/sinks.js';
+import { FileSink, PlayerSink, type Sink, StdoutSink } from './say/sinks.js';
 
-const usage = `Speaks through a running service.
-
-  npm run say -- "text" [options]        without text: reads standard input
+const usage = `Usage: npm run say -- "text" [options]        without text: reads standard input
 
   -v, --voice V     one of the service's voices (default: its first)
   -f, --format F    mp3, wav, pcm, linear16, opus, mulaw, alaw (default: by the file's name, else wav)
@@ -31,27 +25,13 @@ const usage = `Speaks through a running service.
       --ws          sends the text word by word over a WebSocket, as voice agents do
       --url URL     the service (default: http://127.0.0.1:8080, or by HOST and PORT)
       --key K       an API key (default: SYRINX_KEY, or the first key in DATA_DIR)
+
+Speaks through a running service. Where nothing can play sound, it says so, writes a file, and ends with 1.
 `;
 
-const options = {
-  voice: { type: 'string', short: 'v' },
-  format: { type: 'string', short: 'f' },
-  output: { type: 'string', short: 'o' },
-  ws: { type: 'boolean' },
-  url: { type: 'string' },
-  key: { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-} as const;
-
-const readArguments = () => {
-  try {
-    return parseArgs({ options, allowPositionals: true });
-  } catch (error) {
-    throw new SayError(`${(error as Error).message}\n\n${usage}`);
-  }
-};
-
 const formatsByExtension: Readonly<Record<string, string>> = {
+  '': 'wav',
+  '.wav': 'wav',
   '.pcm': 'pcm',
   '.raw': 'pcm',
   '.mp3': 'mp3',
@@ -61,9 +41,18 @@ const formatsByExtension: Readonly<Record<string, string>> = {
   '.al': 'alaw',
 };
 
+/** @throws {UsageError} the name of the file tells no format */
+const formatOf = (output: string | null): string => {
+  const extension = output === null || output === '-' ? '' : extname(output).toLowerCase();
+  const format = formatsByExtension[extension];
+  if (format !== undefined) return format;
+  const known = Object.keys(formatsByExtension).filter((name) => name !== '');
+  throw new UsageError(`${output}: no format has this ending. Use ${known.join(', ')}, or --format too`);
+};
+
 /** The given key, or the one that the service's first start wrote beside its store. */
-const findKey = (given: string | undefined, dataDir: string): string => {
-  const key = given ?? process.env['SYRINX_KEY'];
+const findKey = (given: string | null, env: NodeJS.ProcessEnv, dataDir: string): string => {
+  const key = given ?? env['SYRINX_KEY'];
   if (key !== undefined && key !== '') return key;
   try {
     return readFileSync(join(dataDir, 'first-key'), 'utf8').trim();
@@ -94,10 +83,9 @@ const createProgress = (total: number) => {
   };
 };
 
-const openSink = async (output: string | undefined): Promise<{ sink: Sink; encoding: string }> => {
-  if (output === undefined) return openPlayer();
-  if (output === '-') return { sink: new StdoutSink(), encoding: 'wav' };
-  return { sink: await FileSink.open(output), encoding: formatsByExtension[extname(output)] ?? 'wav' };
+const openSink = (output: string | null): Promise<Sink> | Sink => {
+  if (output === null) return PlayerSink.open();
+  return output === '-' ? new StdoutSink() : FileSink.open(output);
 };
 
 const explain = (error: SyrinxError, url: string): SayError => {
@@ -120,14 +108,14 @@ const sendWords = async (context: SpeechContext, text: string): Promise<void> =>
 async function* speakOverSocket(
   url: string,
   key: string,
-  { text, voice, encoding, sampleRateHz }: Speech,
+  { text, voice, encoding }: Speech,
 ): AsyncGenerator<SpeechRecord, void, void> {
   try {
     await using client = await connect({ url, apiKey: key, reconnect: false });
     const context = client.context({
       voiceId: voice,
       // The service accepts more names than the client's type, and refuses unknown ones.
-      format: { encoding: encoding as Encoding, ...(sampleRateHz !== null && { sampleRateHz }) },
+      format: { encoding: encoding as Encoding },
       timestamps: true,
     });
     // The reader below gets the same error.
@@ -143,28 +131,25 @@ async function* speakOverSocket(
   }
 }
 
-const say = async (): Promise<void> => {
-  const { values, positionals } = readArguments();
-  if (values.help === true) {
-    process.stdout.write(usage);
-    return;
-  }
-  if (positionals.length === 0 && process.stdin.isTTY) throw new SayError(usage.trimEnd());
-  if (values.format !== undefined && values.output === undefined) {
-    throw new SayError('--format is for files: give -o FILE too.');
-  }
-  const text = positionals.length > 0 ? positionals.join(' ') : await readAll(process.stdin);
-  const config = readConfig(process.env);
-  const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host;
-  const scheme = config.tls === null ? 'http' : 'https';
-  const url = values.url ?? `${scheme}://${host.includes(':') ? `[${host}]` : host}:${String(config.port)}`;
-  const key = findKey(values.key, config.dataDir);
-  const service = new Service(url, key);
-  const voice = values.voice ?? (await service.voices())[0] ?? '';
+/** @throws {UsageError} a person at a terminal gave no text @throws {SayError} there is nothing to speak */
+const readText = async (words: readonly string[]): Promise<string> => {
+  if (words.length === 0 && process.stdin.isTTY) throw new UsageError('give a text');
+  const text = words.length > 0 ? words.join(' ') : await readAll(process.stdin);
+  if (isBlank(text))
+    throw new SayError(
+      `There is nothing to speak: ${words.length > 0 ? 'the text' : 'standard input'} is empty.`,
+    );
+  return text;
+};
 
-  const { sink, encoding } = await openSink(values.output);
-  const isPlayed = values.output === undefined && encoding === playbackFormat.encoding;
-  const progress = createProgress(wordSpans(text).length);
+const speak = async (
+  speech: Speech,
+  records: AsyncIterable<SpeechRecord>,
+  output: string | null,
+  { err }: Terminal,
+): Promise<void> => {
+  const sink = await openSink(output);
+  const progress = createProgress(wordSpans(speech.text).length);
   process.once('SIGINT', () => {
     progress.stop();
     void sink.discard().finally(() => process.exit(130));
@@ -172,9 +157,6 @@ const say = async (): Promise<void> => {
   const startedMs = performance.now();
   let firstAudioMs = 0;
   try {
-    const sampleRateHz = isPlayed ? playbackFormat.sampleRateHz : null;
-    const speech = { text, voice, encoding: values.format ?? encoding, sampleRateHz };
-    const records = values.ws === true ? speakOverSocket(url, key, speech) : service.speak(speech);
     for await (const record of records) {
       if (record.type === 'timestamps') progress.words(record.words);
       else {
@@ -184,9 +166,9 @@ const say = async (): Promise<void> => {
     }
     const doneMs = performance.now() - startedMs;
     progress.stop();
-    process.stderr.write(
-      `${voice}: first audio after ${firstAudioMs.toFixed(0)} ms, all of it after ${doneMs.toFixed(0)} ms` +
-        `${values.output === undefined || values.output === '-' ? '' : `, in ${values.output}`}\n`,
+    err(
+      `${speech.voice}: first audio after ${firstAudioMs.toFixed(0)} ms, all of it after ${doneMs.toFixed(0)} ms` +
+        `${output === null || output === '-' ? '' : `, in ${output}`}\n`,
     );
     await sink.finish();
   } catch (error) {
@@ -196,11 +178,26 @@ const say = async (): Promise<void> => {
   }
 };
 
-endWithReader();
-try {
-  await say();
-} catch (error) {
-  if (!(error instanceof SayError || error instanceof ConfigError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
-}
+export const say = program('say', usage, {
+  operands: [0, Infinity],
+  options: ['voice', 'format', 'output', 'url', 'key'],
+  flags: ['ws'],
+  short: { voice: 'v', format: 'f', output: 'o' },
+  run: async ({ operands, option, flag }, terminal) => {
+    const output = option('output');
+    const format = option('format');
+    if (format !== null && output === null) throw new UsageError('--format is for files: give -o FILE too');
+    const encoding = format ?? formatOf(output);
+    const text = await readText(operands);
+    const config = readConfig(terminal.env);
+    const url = option('url') ?? serviceUrl(config, config.port);
+    const key = findKey(option('key'), terminal.env, config.dataDir);
+    const service = new Service(url, key);
+    const voice = option('voice') ?? (await service.voices())[0] ?? '';
+    const speech = { text, voice, encoding };
+    const records = flag('ws') ? speakOverSocket(url, key, speech) : service.speak(speech);
+    await speak(speech, records, output, terminal);
+  },
+});
+
+await runIfMain(import.meta.url, say);

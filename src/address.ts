@@ -47,7 +47,8 @@ export const dialectUrls = (
 ): readonly { readonly title: string; readonly url: string }[] => {
   const scheme = schemeOf(config);
   const urls: Readonly<Record<string, (port: number) => readonly [title: string, url: string]>> = {
-    elevenlabs: (port) => ['ElevenLabs', `${urlOf(scheme, config.host, port)}/v1`],
+    // Its own packages add `/v1`.
+    elevenlabs: (port) => ['ElevenLabs', urlOf(scheme, config.host, port)],
     openai: (port) => ['OpenAI', `${urlOf(scheme, config.host, port)}/v1`],
     wyoming: (port) => ['Wyoming', urlOf('tcp', config.wyoming?.host ?? config.host, port)],
   };

@@ -21,6 +21,8 @@ const json = (value: unknown): Pick<ErrorRow, 'contentType' | 'body'> => ({
 
 export const errors = {
   keyMissing: { status: 401, ...json({ error: 'Invalid or missing API key' }) },
+  /** Not in the shape of a key. */
+  keyMalformed: { status: 401, ...json({ error: 'Invalid or missing API key' }) },
   keyUnknown: {
     status: 401,
     ...json({ error: 'INVALID_API_KEY' }),

@@ -5,6 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
 import { writeFirstKey, writeSecret } from './accounts/secret-file.js';
 import { StoreError, type StoreFault } from './store/store.js';
+import { parseCommandLine, readArguments } from './command-line.js';
 import { ConfigError, readConfig } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
@@ -14,6 +15,16 @@ import { MachineError } from './plan.js';
 import { createLog, loadTerminal, type ProcessLog } from './log.js';
 import { VoicePackError } from './threads/voices.js';
 import { limits } from './limits.js';
+
+const usage = `Usage: syrinx              start the service
+       syrinx COMMAND      keys, usage, store, voices, console, phonemes, say or soak: \`syrinx keys --help\` explains it
+
+  -h, --help               print this
+      --version            print the version
+
+Variables configure the service: README.md lists them. SIGTERM and SIGINT end it when its work in flight is done; SIGHUP
+reloads voices, lexicons and the TLS certificate; SIGUSR2 writes a status line to the log.
+`;
 
 /** Faults of the environment: one line. Any other error is a defect and keeps its stack. */
 const expected = [
@@ -48,6 +59,7 @@ const fail = async (error: unknown): Promise<never> => {
 const SIGNAL_ECHO_MS = 250;
 
 const main = async (): Promise<void> => {
+  await readArguments('syrinx', usage, (args) => parseCommandLine({ args }));
   // Without this, onnxruntime reports every session and run to its vendor. It must be set before a thread loads it.
   process.env['ORT_DISABLE_TELEMETRY'] = '1';
   // For all threads. By default V8 lets a small heap grow to four times its live size before a full collection: that

@@ -191,10 +191,11 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
     read: ({ logLinesLost }) => logLinesLost,
   },
   syrinx_event_loop_delay_seconds: {
-    help: 'Delay of the event loop of the front thread over the last 30 to 60 seconds; quantile 1 is the worst.',
-    labelNames: ['quantile'],
+    help: 'Delay of the event loop of the front thread over the last 30 to 60 seconds; percentile 100 is the worst.',
+    // Prometheus keeps the label "quantile" for summaries.
+    labelNames: ['percentile'],
     read: ({ eventLoopDelay }) =>
-      delayQuantiles.map((quantile) => [{ quantile: String(quantile) }, eventLoopDelay(quantile)]),
+      delayQuantiles.map((quantile) => [{ percentile: String(quantile * 100) }, eventLoopDelay(quantile)]),
   },
   // These replace the library's own, which visit every handle and reset values that other readers need.
   syrinx_build_info: {

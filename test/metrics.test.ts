@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -7,6 +8,7 @@ import { EventLoopDelay, openFiles, openFilesMax, pssBytes } from '../src/proces
 import { parseExposition } from './support/exposition.js';
 import { packageRoot } from './support/package-root.js';
 import { readSource } from './support/source-files.js';
+import { missingTool } from './support/tools.js';
 import { pause } from './support/waiting.js';
 
 const figures: Figures = {
@@ -73,6 +75,19 @@ t.test('pushed values come out in the text format of Prometheus', async (t) => {
   t.equal(of('syrinx_failures_total{route="/v1/tts"}'), 1);
 });
 
+t.test('Prometheus finds nothing wrong in a scrape', { skip: missingTool('promtool') }, async (t) => {
+  const metrics = new Metrics();
+  metrics.watch(() => figures);
+  metrics.firstAudio('byte', '/v1/tts/stream', 'pcm', 4);
+  metrics.speechIn('opus').inc(1.5);
+  metrics.request('/v1/tts', 200);
+  const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+    encoding: 'utf8',
+    input: await metrics.text(),
+  });
+  t.strictSame([status, stdout, stderr], [0, '', '']);
+});
+
 t.test('a scrape reads the gauges at that moment', async (t) => {
   const metrics = new Metrics();
   let of = await scrape(metrics);
@@ -89,7 +104,7 @@ t.test('a scrape reads the gauges at that moment', async (t) => {
   t.equal(of('syrinx_log_lines_lost_total'), 5);
   for (const [kind, count] of Object.entries(figures.restarts))
     t.equal(of(`syrinx_thread_restarts_total{kind="${kind}"}`), count, 'a second scrape adds nothing');
-  t.equal(of('syrinx_event_loop_delay_seconds{quantile="0.99"}'), 0.099);
+  t.equal(of('syrinx_event_loop_delay_seconds{percentile="99"}'), 0.099);
   const version = (JSON.parse(readSource('package.json')) as { version: string }).version;
   t.equal(of(`syrinx_build_info{version="${version}",node="${process.version}"}`), 1);
   t.ok(of('syrinx_pss_bytes')! > 1e6);

@@ -23,7 +23,7 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import { readConfig } from '../../src/config.js';
 import { catalogueOf, closeFiles } from '../../src/threads/voices.js';
 import { readPacks } from '../../workers/engines/registry.js';
-import { readArguments } from '../command.js';
+import { endWithReader, readArguments } from '../../src/command-line.js';
 import { deviceData } from '../device.js';
 import { LoadProcess } from '../rig/load-process.js';
 import { describeMachine } from '../rig/machine.js';
@@ -64,11 +64,8 @@ import { measureLoading, measureSharing } from './voices.js';
 import { measureText } from './text.js';
 import { measureTokens, tokenKeysNeeded } from './token-scenarios.js';
 
-const options = readArguments('bench', usage, readOptions);
-if (options === null) {
-  process.stdout.write(usage);
-  process.exit(0);
-}
+endWithReader();
+const options = await readArguments('bench', usage, readOptions);
 const { program, parts, rateHz, minutes, json, readme } = options;
 
 const config = readConfig(process.env);

@@ -1,5 +1,5 @@
 /** The command line of the benchmark. */
-import { parseCommandLine, UsageError } from '../command.js';
+import { parseCommandLine, UsageError } from '../../src/command-line.js';
 import type { OverloadOptions } from './overload/overload.js';
 import { overloadParts } from './overload/phases.js';
 
@@ -94,7 +94,6 @@ const parse = (args: readonly string[]) =>
       quick: { type: 'boolean', default: false },
       json: { type: 'string' },
       readme: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   });
 
@@ -120,13 +119,9 @@ const readOverload = (
   };
 };
 
-/**
- * @returns `null` for `--help`
- * @throws {UsageError}
- */
-export const readOptions = (args: readonly string[]): BenchOptions | null => {
+/** @throws {UsageError} */
+export const readOptions = (args: readonly string[]): BenchOptions => {
   const { values, positionals } = parse(args);
-  if (values.help) return null;
   const [program = 'all'] = positionals;
   if (!isProgram(program) || positionals.length > 1)
     throw new UsageError(`there is no "${positionals.join(' ')}": ${Object.keys(programs).join(', ')}`);

@@ -9,7 +9,6 @@ export interface Speech {
   readonly text: string;
   readonly voice: string;
   readonly encoding: string;
-  readonly sampleRateHz: number | null;
 }
 
 /** One record of the stream: encoded audio, or the number of words that it has times for. */
@@ -117,15 +116,10 @@ export class Service {
   }
 
   /** The records of one utterance, as they arrive. @throws {SayError} */
-  async *speak({ text, voice, encoding, sampleRateHz }: Speech): AsyncGenerator<SpeechRecord, void, void> {
+  async *speak({ text, voice, encoding }: Speech): AsyncGenerator<SpeechRecord, void, void> {
     const response = await this.#fetch('/v1/tts/stream', {
       method: 'POST',
-      body: JSON.stringify({
-        text,
-        voice,
-        timestamps: true,
-        response_format: { encoding, sample_rate: sampleRateHz },
-      }),
+      body: JSON.stringify({ text, voice, timestamps: true, response_format: { encoding } }),
     });
     let pending = '';
     const decoder = new TextDecoder();

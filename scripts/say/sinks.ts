@@ -88,17 +88,18 @@ export class StdoutSink implements Sink {
   }
 }
 
-/** Raw samples that every player below accepts. */
-export const playbackFormat = { encoding: 'pcm', sampleRateHz: 32_000 } as const;
-
-const rate = String(playbackFormat.sampleRateHz);
-/** The first installed one plays. */
+/** Of a stream in wav that names none. */
+const RATE_HZ = '32000';
+/** The first installed one plays. They read bare samples from standard input; macOS's own player reads a file. */
 const players: readonly (readonly [string, ...string[]])[] = [
-  ['ffplay', '-nodisp', '-autoexit', '-loglevel', 'error', '-f', 's16le', '-ar', rate, '-i', '-'],
-  ['aplay', '-q', '-t', 'raw', '-f', 'S16_LE', '-c', '1', '-r', rate, '-'],
-  ['paplay', '--raw', '--format=s16le', '--channels=1', `--rate=${rate}`],
-  ['play', '-q', '-t', 'raw', '-e', 'signed', '-b', '16', '-c', '1', '-r', rate, '-'],
+  ['ffplay', '-nodisp', '-autoexit', '-loglevel', 'error', '-f', 's16le', '-ar', RATE_HZ, '-i', '-'],
+  ['aplay', '-q', '-t', 'raw', '-f', 'S16_LE', '-c', '1', '-r', RATE_HZ, '-'],
+  ['paplay', '--raw', '--format=s16le', '--channels=1', `--rate=${RATE_HZ}`],
+  ['play', '-q', '-t', 'raw', '-e', 'signed', '-b', '16', '-c', '1', '-r', RATE_HZ, '-'],
+  ['afplay'],
 ];
+/** ffplay without a sound device says this, and ends with 0. */
+const silentFailure = /^.*audio open failed.*$/m;
 
 /** Whether a program is in PATH. */
 export const isInstalled = (program: string): boolean =>
@@ -111,13 +112,14 @@ export const isInstalled = (program: string): boolean =>
     }
   });
 
-class PlayerSink implements Sink {
+/** A player at work. */
+class Player {
   readonly #name: string;
   readonly #child: ChildProcess;
   readonly #ended: Promise<number | null>;
   #complaint = '';
 
-  constructor([name, ...args]: readonly [string, ...string[]]) {
+  constructor(name: string, args: readonly string[]) {
     this.#name = name;
     this.#child = spawn(name, args, { stdio: ['pipe', 'ignore', 'pipe'] });
     this.#ended = new Promise((resolve) => {
@@ -132,63 +134,65 @@ class PlayerSink implements Sink {
     this.#child.stdin?.on('error', () => undefined);
   }
 
-  async write(bytes: Buffer): Promise<void> {
+  async write(samples: Buffer): Promise<void> {
     const stdin = this.#child.stdin;
     if (stdin === null || stdin.destroyed) return;
-    if (!stdin.write(bytes)) await Promise.race([once(stdin, 'drain').catch(() => undefined), this.#ended]);
+    if (!stdin.write(samples)) await Promise.race([once(stdin, 'drain').catch(() => undefined), this.#ended]);
   }
 
-  async finish(): Promise<void> {
+  /** @returns why nothing was heard; `null`: it was played */
+  async finish(): Promise<string | null> {
     this.#child.stdin?.end();
     const code = await this.#ended;
-    if (code !== 0) {
-      throw new SayError(
-        `${this.#name} could not play: ${this.#complaint.trim()}\nWrite a file with -o FILE.`,
-      );
-    }
+    const silent = silentFailure.exec(this.#complaint);
+    if (code === 0 && silent === null) return null;
+    const reason = silent?.[0] ?? this.#complaint.trim().split('\n').at(-1) ?? '';
+    return `${this.#name} could not play: ${reason === '' ? `exit code ${String(code)}` : reason}`;
   }
 
-  async discard(): Promise<void> {
+  async kill(): Promise<void> {
     this.#child.kill();
     await this.#ended;
   }
 }
 
-/** macOS's own player does not read standard input: it gets a file at the end. */
-class AfplaySink implements Sink {
+/** Plays the speech as it comes. Its file stays where nothing can play. */
+export class PlayerSink implements Sink {
   readonly #path: string;
   readonly #file: FileSink;
+  readonly #command: readonly [string, ...string[]] | undefined;
+  readonly #player: Player | undefined;
 
   private constructor(path: string, file: FileSink) {
     this.#path = path;
     this.#file = file;
+    this.#command = players.find(([name]) => isInstalled(name));
+    const [name = '', ...args] = this.#command ?? [];
+    if (args.length > 0) this.#player = new Player(name, args);
   }
 
-  static async open(): Promise<AfplaySink> {
+  static async open(): Promise<PlayerSink> {
     const path = join(tmpdir(), `syrinx-${String(process.pid)}.wav`);
-    return new AfplaySink(path, await FileSink.open(path));
+    return new PlayerSink(path, await FileSink.open(path));
   }
 
-  write(bytes: Buffer): Promise<void> {
-    return this.#file.write(bytes);
+  async write(bytes: Buffer): Promise<void> {
+    await this.#file.write(bytes);
+    await this.#player?.write(isWavHeader(bytes) ? bytes.subarray(wavHeaderBytes) : bytes);
   }
 
   async finish(): Promise<void> {
     await this.#file.finish();
-    await once(spawn('afplay', [this.#path], { stdio: 'ignore' }), 'close');
-    await rm(this.#path, { force: true });
+    const fault =
+      this.#command === undefined
+        ? `no player is installed (${players.map(([name]) => name).join(', ')})`
+        : await (this.#player ?? new Player(this.#command[0], [this.#path])).finish();
+    if (fault !== null) throw new SayError(`Nothing was heard: ${fault}. The speech is in ${this.#path}`);
+    await rm(this.#path);
   }
 
-  discard(): Promise<void> {
-    return this.#file.discard();
+  async discard(): Promise<void> {
+    await this.#player?.kill();
+    await this.#file.discard();
   }
 }
-
-/** A player and its encoding. @throws {SayError} none is installed */
-export const openPlayer = async (): Promise<{ sink: Sink; encoding: string }> => {
-  const player = players.find(([name]) => isInstalled(name));
-  if (player !== undefined) return { sink: new PlayerSink(player), encoding: playbackFormat.encoding };
-  if (isInstalled('afplay')) return { sink: await AfplaySink.open(), encoding: 'wav' };
-  const names = [...players.map(([name]) => name), 'afplay'].join(', ');
-  throw new SayError(`No player is installed (${names}). Write a file with -o FILE.`);
-};

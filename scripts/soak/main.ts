@@ -7,7 +7,7 @@
  * Exit codes: 0 no invariant was broken, 1 an invariant was broken, 2 wrong usage, or the machine does not allow it.
  */
 import { ConfigError } from '../../src/config.js';
-import { readArguments } from '../command.js';
+import { endWithReader, readArguments } from '../../src/command-line.js';
 import { clientsOf } from './capacity.js';
 import { Progress } from './progress.js';
 import { describeVerdict, writeReport } from './report.js';
@@ -27,11 +27,8 @@ const withClients = (options: SoakOptions, { contexts }: Calibrated, load: numbe
 });
 
 const run = async (): Promise<number> => {
-  const options = readArguments('soak', usage, readOptions);
-  if (options === null) {
-    process.stdout.write(usage);
-    return 0;
-  }
+  endWithReader();
+  const options = await readArguments('soak', usage, readOptions);
   const progress = new Progress(process.stderr);
   let soak: Soak | null = null;
   let interruptedAtMs = -Infinity;

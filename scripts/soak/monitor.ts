@@ -88,8 +88,8 @@ export class Monitor {
     const metric = (name: string, labels?: Readonly<Record<string, string>>) => sumOf(samples, name, labels);
     const memory = service === null ? null : readMemory(service.pid);
     const handles = service === null ? null : countHandles(service.pid);
-    const delayMs = (quantile: string) =>
-      (metric('syrinx_event_loop_delay_seconds', { quantile }) ?? 0) * 1000;
+    const delayMs = (percentile: string) =>
+      (metric('syrinx_event_loop_delay_seconds', { percentile }) ?? 0) * 1000;
     const probes = this.#stepProbes.quantiles();
     this.#stepProbes.reset();
     return {
@@ -102,7 +102,7 @@ export class Monitor {
       loopDelayMs:
         metric('syrinx_event_loop_delay_seconds') === null
           ? null
-          : { p50: delayMs('0.5'), p99: delayMs('0.99'), max: delayMs('1') },
+          : { p50: delayMs('50'), p99: delayMs('99'), max: delayMs('100') },
       streams: metric('syrinx_streams'),
       contexts: metric('syrinx_contexts'),
       underruns: metric('syrinx_underruns_total'),

@@ -1,5 +1,5 @@
 /** The command line of a soak. */
-import { parseCommandLine, UsageError } from '../command.js';
+import { parseCommandLine, UsageError } from '../../src/command-line.js';
 import type { VoiceSet } from './measures.js';
 import { calibration, defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from './phases.js';
 import { clientsPerKey } from './population.js';
@@ -106,7 +106,6 @@ const parse = (args: readonly string[]) =>
       url: { type: 'string' },
       key: { type: 'string' },
       'ops-url': { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   }).values;
 
@@ -137,13 +136,9 @@ const refuseTooManyClients = (options: SoakOptions, { keys, opsUrl }: Remote): v
     );
 };
 
-/**
- * @returns `null` for `--help`
- * @throws {UsageError}
- */
-export const readOptions = (args: readonly string[]): SoakOptions | null => {
+/** @throws {UsageError} */
+export const readOptions = (args: readonly string[]): SoakOptions => {
   const values = parse(args);
-  if (values.help) return null;
   if (values.share !== undefined && values.contexts !== undefined)
     throw new UsageError('--share is a part of what calibration finds, and --contexts is the number itself');
   if (

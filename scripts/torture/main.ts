@@ -6,7 +6,7 @@
  * Without a name all scenarios run. The table goes to standard output. Exit codes: 0 every row held, 1 a row did not hold
  * or was not run (see --allow-skips), 2 wrong usage.
  */
-import { readArguments } from '../command.js';
+import { endWithReader, readArguments } from '../../src/command-line.js';
 import { formatTable } from '../table.js';
 import { dialects } from './dialects/dialects.js';
 import { fileLimit } from './floods/file-limit.js';
@@ -109,7 +109,7 @@ const runAll = async ({ names, count, seed, allowSkips }: TortureCommand): Promi
 };
 
 const scenarioNames = scenarios.map(({ name }) => name);
-const command = readArguments('torture', usage, (args) => readOptions(args, scenarioNames));
-if (command === 'help') process.stdout.write(usage);
-else if (command === 'list') process.stdout.write(listScenarios());
+endWithReader();
+const command = await readArguments('torture', usage, (args) => readOptions(args, scenarioNames));
+if (command === 'list') process.stdout.write(listScenarios());
 else process.exitCode = await runAll(command);

@@ -1,5 +1,5 @@
 /** The command line of the torture. */
-import { parseCommandLine, UsageError } from '../command.js';
+import { parseCommandLine, UsageError } from '../../src/command-line.js';
 
 export const usage = `Usage: npm run torture -- [NAME...] [--count N] [--seed S] [--allow-skips]
 
@@ -38,21 +38,16 @@ const parse = (args: readonly string[]) =>
       seed: { type: 'string' },
       'allow-skips': { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   });
 
 /**
  * @param known the names of all scenarios
- * @returns `help` or `list` for these options
+ * @returns `list` for this option
  * @throws {UsageError}
  */
-export const readOptions = (
-  args: readonly string[],
-  known: readonly string[],
-): TortureCommand | 'help' | 'list' => {
+export const readOptions = (args: readonly string[], known: readonly string[]): TortureCommand | 'list' => {
   const { values, positionals } = parse(args);
-  if (values.help) return 'help';
   const count = whole('count', values.count);
   if (count === 0) throw new UsageError('--count is at least 1');
   if (count !== null && positionals.length !== 1)

@@ -52,12 +52,6 @@ export interface PlaygroundKey {
   readonly keyId: number;
 }
 
-export interface Credited {
-  readonly account: Account;
-  /** The account was not metered before. From now on it runs out when these credits are spent. */
-  readonly becameMetered: boolean;
-}
-
 export interface RevokedKey {
   readonly prefix: string;
   readonly account: string;
@@ -236,11 +230,11 @@ export class Administration {
   }
 
   /**
-   * Adds credits. An account that was not metered becomes metered with exactly these credits: its use so far is free.
+   * Adds credits to an account that is metered.
    *
    * @param target a key, the prefix of one, or an account
    */
-  async credit(target: AccountTarget, credits: number): Promise<Credited> {
+  async credit(target: AccountTarget, credits: number): Promise<Account> {
     checkCredits(credits, 1);
     return this.#act(async (acting) => {
       const { store, actor } = acting;
@@ -251,10 +245,33 @@ export class Administration {
           : target;
       const account = await findAccount(store, actor, named);
       await this.#credit(acting, account, credits);
-      return {
-        account: await findAccount(store, actor, { accountId: account.accountId }),
-        becameMetered: !account.metered,
-      };
+      return findAccount(store, actor, { accountId: account.accountId });
+    });
+  }
+
+  /**
+   * From now on the account runs out of credit, or never does. Credits that were left stay, and use beyond them while it
+   * was not metered is free.
+   *
+   * @param credits that it gets when it becomes metered
+   */
+  async meter(target: AccountTarget, isMetered: boolean, credits = 0): Promise<Account> {
+    checkCredits(credits, 0);
+    return this.#act(async (acting) => {
+      const { store, actor, record } = acting;
+      refuseMember(actor);
+      const account = await findAccount(store, actor, target);
+      const { accountId, name, balance } = account;
+      if (account.metered === isMetered)
+        throw new AdministrationError(
+          `Account "${name}" is ${isMetered ? 'metered' : 'not metered'} already`,
+          'conflict',
+        );
+      await store.setMetered(accountId, isMetered);
+      if (isMetered) await this.#grant(acting, account, credits + Math.max(0, -balance));
+      const details = isMetered ? `${inCredits(credits)} more` : inCredits(null);
+      await record('account.meter', name, details);
+      return findAccount(store, actor, { accountId });
     });
   }
 
@@ -401,14 +418,22 @@ export class Administration {
     return { keyId, key, account };
   }
 
-  async #credit({ store, record }: Acting, account: Account, credits: number): Promise<void> {
-    // The use of an unmetered account made its balance negative. Without the difference the credits would be gone.
-    const forgiven = account.metered ? 0 : -account.balance;
-    if (account.balance + forgiven + credits > CREDITS_MAX)
+  async #credit(acting: Acting, account: Account, credits: number): Promise<void> {
+    const { metered, name } = account;
+    if (!metered)
+      throw new AdministrationError(
+        `Account "${name}" is not metered: it never runs out of credit, and needs none. To let it spend ` +
+          `${inCredits(credits)} and no more: npm run keys -- meter "${name}" on --credits ${credits}`,
+        'conflict',
+      );
+    await this.#grant(acting, account, credits);
+    await acting.record('account.credit', name, inCredits(credits));
+  }
+
+  async #grant({ store }: Acting, { accountId, balance }: Account, credits: number): Promise<void> {
+    if (balance + credits > CREDITS_MAX)
       throw new AdministrationError(`A balance is at most ${CREDITS_MAX} credits`, 'badRequest', 'credits');
-    if (credits + forgiven !== 0) await store.grant(account.accountId, credits + forgiven, this.#nowMs());
-    if (!account.metered) await store.setMetered(account.accountId);
-    await record('account.credit', account.name, inCredits(credits));
+    if (credits > 0) await store.grant(accountId, credits, this.#nowMs());
   }
 }
 

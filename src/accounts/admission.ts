@@ -20,10 +20,10 @@ export type Authentication =
   | {
       readonly ok: false;
       /**
-       * `keyMissing`: absent, or not in the shape of a key. `keyUnknown`: it does not exist, was revoked, has expired, or
-       * its account is suspended. `unavailable`: the store cannot be read.
+       * `keyMalformed`: not in the shape of a key. `keyUnknown`: it does not exist, was revoked, has expired, or its account
+       * is suspended. `unavailable`: the store cannot be read.
        */
-      readonly code: 'keyMissing' | 'keyUnknown' | 'unavailable';
+      readonly code: 'keyMissing' | 'keyMalformed' | 'keyUnknown' | 'unavailable';
     };
 
 export type Admittance =
@@ -179,7 +179,9 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
 
   return {
     authenticate: (header) =>
-      looksLikeKey(header) ? find({ hash: hashKey(header) }) : { ok: false, code: 'keyMissing' },
+      looksLikeKey(header)
+        ? find({ hash: hashKey(header) })
+        : { ok: false, code: header === '' ? 'keyMissing' : 'keyMalformed' },
 
     byId: (keyId) => find({ keyId }),
 

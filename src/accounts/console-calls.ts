@@ -118,6 +118,14 @@ const callsOver = (
         await administration.credit({ accountId }, credits);
         return accountView(await overview.account(accountId));
       }),
+    meterAccount: (
+      by: By,
+      { accountId, metered, credits }: OfAccount & { readonly metered: boolean; readonly credits: number },
+    ) =>
+      actAndView(by, async (administration, overview) => {
+        await administration.meter({ accountId }, metered, credits);
+        return accountView(await overview.account(accountId));
+      }),
     changeAccount: (
       by: By,
       { accountId, changes }: OfAccount & { readonly changes: Partial<SpeakingDefaults> },

@@ -33,6 +33,12 @@ export const hashKey = (key: string): Uint8Array => hash('sha256', key, 'buffer'
 /** The part of a key that may be shown. */
 export const prefixOf = (key: string): string => key.slice(0, KEY_START.length + SHOWN_CHARACTERS);
 
+/** What a list shows of a key, as it is pasted: `svc_sk_1dEUx2...`, or less. */
+export const pastedPrefix = (text: string): string => text.replace(/(?:\.{3}|…)$/u, '');
+
+/** Whether a prefix says anything: `svc_sk_...` stands for every key. */
+export const isPrefix = (text: string): boolean => looksLikeKey(text) && text.length > KEY_START.length;
+
 /** The voices that exist for a key, in the order of the catalogue. */
 export const voicesOf = (
   { voices }: Pick<ActiveKey, 'voices'>,

@@ -1,9 +1,9 @@
 /** Finds the account or key of an act. An actor finds only its own. */
 import { AdministrationError, type Account, type StoredKey, type StoreView } from '../store/store.js';
 import type { Actor } from './audit.js';
-import { hashKey, prefixOf } from './keys.js';
+import { hashKey, isPrefix, pastedPrefix, prefixOf } from './keys.js';
 
-/** A key, or its prefix as lists show it; or its id. */
+/** A key, or its beginning as lists show it, also with their dots; or its id. */
 export type KeyTarget = string | { readonly keyId: number };
 /** An account by its name, or by its id. */
 export type AccountTarget = string | { readonly accountId: number };
@@ -31,13 +31,14 @@ export const findKeyById = async (view: StoreView, actor: Actor, keyId: number):
 export const findKey = async (view: StoreView, actor: Actor, target: KeyTarget): Promise<StoredKey> => {
   if (typeof target !== 'string') return findKeyById(view, actor, target.keyId);
   const exact = await view.findKeys({ hash: hashKey(target) });
-  const found = exact.length > 0 ? exact : await view.findKeys({ prefix: target });
+  const prefix = pastedPrefix(target);
+  const found = exact.length > 0 || !isPrefix(prefix) ? exact : await view.findKeys({ prefix });
   const [key] = found;
   // A mistyped key is still nearly a secret: the message shows its prefix only.
-  const shown = target.length > prefixOf(target).length ? `${prefixOf(target)}...` : target;
+  const shown = prefix.length > prefixOf(prefix).length ? `${prefixOf(prefix)}...` : target;
   if (key === undefined)
     throw new AdministrationError(`There is no key "${shown}": see \`npm run keys -- list\``, 'notFound');
   if (found.length > 1)
-    throw new AdministrationError(`Several keys begin with "${shown}": give the whole key`);
+    throw new AdministrationError(`Several keys begin with "${shown}": give more of it, or the whole key`);
   return key;
 };

@@ -34,6 +34,7 @@ export type StoreCall = Extract<
   | 'accounts'
   | 'createAccount'
   | 'credit'
+  | 'meterAccount'
   | 'suspendAccount'
   | 'deleteAccount'
   | 'invitations'
@@ -285,6 +286,7 @@ export const startAdministration = (options: AdministrationOptions): ConsoleAdmi
     account: call('account'),
     createAccount: call('createAccount'),
     credit: call('credit'),
+    meterAccount: call('meterAccount'),
     changeAccount: call('changeAccount'),
     suspendAccount: call('suspendAccount'),
     deleteAccount: call('deleteAccount'),

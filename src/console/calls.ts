@@ -38,6 +38,7 @@ export const whoMay = {
   accounts: 'operator',
   createAccount: 'operator',
   credit: 'operator',
+  meterAccount: 'operator',
   changeAccount: 'operator',
   suspendAccount: 'operator',
   deleteAccount: 'operator',
@@ -76,6 +77,7 @@ export const validators: Validators = {
   accounts: typia.createValidateEquals<Question<'accounts'>>(),
   createAccount: typia.createValidateEquals<Question<'createAccount'>>(),
   credit: typia.createValidateEquals<Question<'credit'>>(),
+  meterAccount: typia.createValidateEquals<Question<'meterAccount'>>(),
   changeAccount: typia.createValidateEquals<Question<'changeAccount'>>(),
   suspendAccount: typia.createValidateEquals<Question<'suspendAccount'>>(),
   deleteAccount: typia.createValidateEquals<Question<'deleteAccount'>>(),
@@ -246,6 +248,7 @@ export const createCalls = (parts: CallsParts): Answers => {
     accounts: afterSettling('accounts'),
     createAccount: stored('createAccount'),
     credit: stored('credit'),
+    meterAccount: stored('meterAccount'),
     changeAccount: async (question, caller) =>
       administration.changeAccount(sessionOf(caller).user, question, installed()),
     suspendAccount: ending('suspendAccount'),

@@ -248,6 +248,11 @@ export interface Calls {
   /** `credits` null: not metered. */
   createAccount: Call<{ readonly name: Name; readonly credits: Credits | null }, AccountView>;
   credit: Call<{ readonly accountId: Id; readonly credits: Credits }, AccountView>;
+  /** Lets an account spend its credit and `credits` more, or for ever. */
+  meterAccount: Call<
+    { readonly accountId: Id; readonly metered: boolean; readonly credits: Credits },
+    AccountView
+  >;
   changeAccount: Call<{ readonly accountId: Id; readonly changes: SpeakingChanges }, AccountView>;
   suspendAccount: Call<{ readonly accountId: Id; readonly suspended: boolean }, AccountView>;
   /** Revokes its keys and removes its users. Its ledger stays. */

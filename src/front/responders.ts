@@ -98,22 +98,25 @@ export const audioResponder = (contentTypeOf: (format: AudioFormat) => string): 
 /** The webhook. */
 export const rawResponder = audioResponder(() => 'application/octet-stream');
 
-/** The names of the members of a whole result. */
+/** What a whole result is: JSON with these members, or a file. */
 export interface WholeShape {
-  readonly framing: 'whole' | 'elevenlabs-whole';
-  readonly audioName: 'audio' | 'audio_base64';
+  readonly framing: 'whole' | 'file' | 'elevenlabs-whole';
+  readonly contentType: string;
+  /** `null`: the result is the audio itself. */
+  readonly audioName: 'audio' | 'audio_base64' | null;
   /** The members with the times, for a request that asks for them. */
   timestamps(timings: JoinedTimings): string;
 }
 
 const specificationShape: WholeShape = {
   framing: 'whole',
+  contentType: 'application/json',
   audioName: 'audio',
   timestamps: ({ words, starts, ends }) =>
     `"timestamps":{"words":${words},"start_seconds":${starts},"end_seconds":${ends}}`,
 };
 
-/** `POST /v1/tts`. Frames are base64 text that concatenates. */
+/** `POST /v1/tts`, by default. Frames are pieces that concatenate: base64 text, or bytes of a file. */
 export const wholeResponder = (spoolFolder: string, shape = specificationShape): Responder => ({
   framing: shape.framing,
   begin(exchange, { format, timestamps }, onHanded) {
@@ -130,7 +133,7 @@ export const wholeResponder = (spoolFolder: string, shape = specificationShape):
     });
     exchange.onOver(() => {
       result.close();
-      // A client can decode the answer when it has all of its JSON.
+      // A client can decode the answer when it has all of it.
       if (exchange.outcome === 'complete') firstAudio.handedWhole(clock(), inFile);
     });
     const handlers: FrameHandlers = {
@@ -143,7 +146,7 @@ export const wholeResponder = (spoolFolder: string, shape = specificationShape):
       closed() {
         result.seal((source) => {
           const onBegun = () => firstAudio.reached('byte', clock());
-          const head = { status: 200, contentType: 'application/json', headers: [noStore], onBegun };
+          const head = { status: 200, contentType: shape.contentType, headers: [noStore], onBegun };
           new ResponseSender(exchange, head, source);
         });
       },

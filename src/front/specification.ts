@@ -11,6 +11,7 @@ import { parseSpeechRequest } from '../api/speech-request.js';
 import { parseVoicePlatform } from '../api/voice-platform.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
+import type { Exchange } from './exchange.js';
 import { identify, reply, replyError } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import { rawResponder, streamResponder, wholeResponder } from './responders.js';
@@ -44,11 +45,15 @@ export const readyAnswer = (readiness: Readiness) => {
     : health(503, { status: 'not ready', reasons: [...reasons], ...shown });
 };
 
-/** A route that asks for a key and answers with JSON that takes no work. */
+/**
+ * A route that asks for a key and answers with JSON that takes no work.
+ *
+ * @param body returns `null` if it has refused the request itself
+ */
 export const keyedJson =
   (
     { admission, keyOf }: Pick<SpeechRouteParts, 'admission' | 'keyOf'>,
-    body: (key: ActiveKey, head: RequestHead) => string,
+    body: (key: ActiveKey, head: RequestHead, exchange: Exchange) => string | null,
   ): Handler =>
   (exchange, head) => {
     const caller = admission.authenticate(keyOf?.(head) ?? head.apiKey);
@@ -57,7 +62,8 @@ export const keyedJson =
       return;
     }
     if (!identify(exchange, caller.key)) return;
-    reply(exchange, { status: 200, contentType: 'application/json', body: body(caller.key, head) });
+    const json = body(caller.key, head, exchange);
+    if (json !== null) reply(exchange, { status: 200, contentType: 'application/json', body: json });
   };
 
 /** OpenAPI descriptions in memory, about 40 KiB each. */

@@ -1,5 +1,5 @@
 /**
- * Collects the JSON of a synchronous response from its frames: in memory up to a bound, then in a file.
+ * Collects a synchronous response, JSON or a file of audio, from its frames: in memory up to a bound, then in a file.
  *
  *   collecting --seal--> sealed (the source to send from);  any --file fails--> onFault;  any --close--> closed
  */
@@ -19,8 +19,8 @@ export interface WholeResultOptions {
   readonly spoolFolder: string;
   /** Makes the members with the times, after the audio; `null`: there are none. */
   readonly timestamps: ((timings: JoinedTimings) => string) | null;
-  /** The name of the member with the audio. */
-  readonly audioName: 'audio' | 'audio_base64';
+  /** The name of the member with the audio; `null`: the result is the audio, without JSON around it. */
+  readonly audioName: 'audio' | 'audio_base64' | null;
   /** The result cannot be completed. */
   readonly onFault: (error: unknown) => void;
 }
@@ -131,7 +131,7 @@ export class WholeResult {
     this.#options = options;
   }
 
-  /** Base64 before all audio. */
+  /** What comes before all other audio, in the same form. */
   setHead(bytes: Uint8Array): void {
     this.#head = bytes;
   }
@@ -233,8 +233,9 @@ export class WholeResult {
   }
 
   #handOver(): void {
-    const before = [Buffer.from(`{"${this.#options.audioName}":"`), this.#head];
-    const after = Buffer.from(`"${this.#timestampsMember()}}`);
+    const { audioName } = this.#options;
+    const before = [Buffer.from(audioName === null ? '' : `{"${audioName}":"`), this.#head];
+    const after = Buffer.from(audioName === null ? '' : `"${this.#timestampsMember()}}`);
     const spool = this.#spool;
     this.#onSealed?.(
       spool === null

@@ -317,7 +317,7 @@ export interface StoreTransaction extends StoreView, PeopleTransaction {
   ): Awaitable<number>;
   /** Replaces all its properties. */
   setKey(keyId: number, properties: StoredProperties): Awaitable<void>;
-  setMetered(accountId: number): Awaitable<void>;
+  setMetered(accountId: number, isMetered: boolean): Awaitable<void>;
   setSpeaking(accountId: number, defaults: SpeakingDefaults): Awaitable<void>;
   /** @param atMs `null` resumes the account */
   setSuspended(accountId: number, atMs: number | null): Awaitable<void>;

@@ -235,11 +235,18 @@ export type ActorThreadMessage =
 export type SocketFraming = 'socket' | 'elevenlabs' | 'elevenlabs-sync' | 'raw-pieces';
 
 /**
- * How frames are built: records of a stream, pieces of one JSON response, bare audio bytes, or WebSocket messages. Those of
+ * How frames are built: records of a stream, pieces of one JSON response or one file, bare audio bytes, or WebSocket messages. Those of
  * ElevenLabs report the times of characters; those of OpenAI report no times.
  */
 export type Framing =
-  'stream' | 'whole' | 'raw' | 'elevenlabs-lines' | 'elevenlabs-whole' | 'openai-events' | SocketFraming;
+  | 'stream'
+  | 'whole'
+  | 'file'
+  | 'raw'
+  | 'elevenlabs-lines'
+  | 'elevenlabs-whole'
+  | 'openai-events'
+  | SocketFraming;
 
 const socketFramings: ReadonlySet<Framing> = new Set<SocketFraming>([
   'socket',
@@ -251,8 +258,8 @@ const socketFramings: ReadonlySet<Framing> = new Set<SocketFraming>([
 export const isSocketFraming = (framing: Framing): framing is SocketFraming => socketFramings.has(framing);
 
 /** The service sends the response only when it is complete. */
-export const isWholeFraming = (framing: Framing): framing is 'whole' | 'elevenlabs-whole' =>
-  framing === 'whole' || framing === 'elevenlabs-whole';
+export const isWholeFraming = (framing: Framing): framing is 'whole' | 'file' | 'elevenlabs-whole' =>
+  framing === 'whole' || framing === 'file' || framing === 'elevenlabs-whole';
 
 export const timesCharacters = (framing: Framing): boolean => framing.startsWith('elevenlabs');
 

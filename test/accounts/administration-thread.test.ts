@@ -70,7 +70,12 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
   const made = await administration.createAccount(root, { name: 'bell', credits: null });
   const { accountId } = made;
   t.match(made, { name: 'bell', metered: false, keys: 0 });
-  t.match(await administration.credit(root, { accountId, credits: 9 }), { metered: true, balance: 9 });
+  t.match(await refusalOf(administration.credit(root, { accountId, credits: 9 })), { code: 'conflict' });
+  const meter = (metered: boolean, credits: number) =>
+    administration.meterAccount(root, { accountId, metered, credits });
+  t.match(await meter(true, 4), { metered: true, balance: 4 });
+  t.match(await meter(false, 0), { metered: false });
+  t.match(await meter(true, 5), { metered: true, balance: 9 });
   const properties = { name: 'till', creditLimit: 5, voices: ['wren'], expiresAtMs: null };
   const { key, view } = await administration.createKey(root, { accountId, properties }, INSTALLED);
   t.match(view, { ...properties, prefix: key.slice(0, 13), revokedAtMs: null, characters: 0, spent: 0 });
@@ -149,7 +154,9 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
     `root key.change ${key.slice(0, 13)}`,
     `root key.change ${key.slice(0, 13)}`,
     `root key.create ${key.slice(0, 13)}`,
-    'root account.credit bell',
+    'root account.meter bell',
+    'root account.meter bell',
+    'root account.meter bell',
     'root account.create bell',
     'root console.claim root',
     'service console.link claim',

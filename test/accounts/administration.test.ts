@@ -60,24 +60,23 @@ t.test('only the owner can read the file of the first key, even if an older file
   );
 });
 
-t.test(
-  'credits are bounded, and an unmetered account becomes metered with exactly what it gets',
-  async (t) => {
-    const dataDir = memoryFolder(t);
-    await createKeys(dataDir, [['free', null]]);
-    await operate(dataDir, async (administration) => {
-      for (const credits of [0, -1, 1.5, Number.NaN, CREDITS_MAX + 1])
-        await t.rejects(administration.credit('free', credits), AdministrationError, String(credits));
-      t.match(await administration.credit('free', 7), { becameMetered: true, account: { balance: 7 } });
-      t.match(await administration.credit('free', 3), { becameMetered: false, account: { balance: 10 } });
-      await t.rejects(administration.credit('free', CREDITS_MAX), /A balance is at most/);
-      await t.rejects(administration.createKey('free', CREDITS_MAX), /A balance is at most/);
-      await t.rejects(administration.createKey('FREE', null), /There is an account "free" already/);
-      t.equal((await administration.list()).length, 1, 'a refused act changes nothing');
-    });
-    t.strictSame(balances(dataDir), [{ name: 'free', balance: 10, sum: 10 }]);
-  },
-);
+t.test('credits are bounded, and an account becomes metered with exactly what it gets', async (t) => {
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['free', null]]);
+  await operate(dataDir, async (administration) => {
+    await t.rejects(administration.credit('free', 7), { objection: 'conflict', message: /is not metered/ });
+    await t.rejects(administration.meter('free', true, CREDITS_MAX + 1), AdministrationError);
+    t.match(await administration.meter('free', true, 7), { metered: true, balance: 7 });
+    for (const credits of [0, -1, 1.5, Number.NaN, CREDITS_MAX + 1])
+      await t.rejects(administration.credit('free', credits), AdministrationError, String(credits));
+    t.match(await administration.credit('free', 3), { balance: 10 });
+    await t.rejects(administration.credit('free', CREDITS_MAX), /A balance is at most/);
+    await t.rejects(administration.createKey('free', CREDITS_MAX), /A balance is at most/);
+    await t.rejects(administration.createKey('FREE', null), /There is an account "free" already/);
+    t.equal((await administration.list()).length, 1, 'a refused act changes nothing');
+  });
+  t.strictSame(balances(dataDir), [{ name: 'free', balance: 10, sum: 10 }]);
+});
 
 t.test('properties of a key are checked, and a revoked key keeps its own', async (t) => {
   const store = new SqliteAdministration(memoryFolder(t), limits);

@@ -76,11 +76,27 @@ t.test(
   },
 );
 
+t.test('a limit of credit holds at once, and so does its end', async (t) => {
+  const { administration, admission } = setUp(t, 1);
+  const { key: header } = await administration.createKey('ada', null);
+  const caller = admission.authenticate(header);
+  if (!caller.ok) throw new Error(caller.code);
+  const leftOf = () => admission.standing(caller.key)?.leftCharacters;
+  t.equal(leftOf(), Infinity);
+  await administration.meter('ada', true, 5);
+  t.equal(leftOf(), 5);
+  t.strictSame(admission.admit(caller.key, 6, 'request'), { ok: false, code: 'creditExhausted' });
+  await administration.meter('ada', false);
+  t.equal(leftOf(), Infinity);
+  t.ok(admission.admit(caller.key, 6, 'request').ok);
+});
+
 t.test('a header is not a key, an unknown key or a key', async (t) => {
   const { administration, admission } = setUp(t);
   const { key } = await administration.createKey(null, null);
-  for (const header of ['', 'x', 'Bearer x', `Bearer ${key}`, key.toUpperCase()])
-    t.strictSame(admission.authenticate(header), { ok: false, code: 'keyMissing' }, header);
+  t.strictSame(admission.authenticate(''), { ok: false, code: 'keyMissing' });
+  for (const header of ['x', 'Bearer x', `Bearer ${key}`, key.toUpperCase()])
+    t.strictSame(admission.authenticate(header), { ok: false, code: 'keyMalformed' }, header);
   for (const header of ['svc_sk_', `${key}x`, key.slice(0, -1), 'svc_sk_\0', 'svc_sk_é'])
     t.strictSame(admission.authenticate(header), { ok: false, code: 'keyUnknown' });
   const active = {
@@ -159,7 +175,7 @@ t.test('a key with a limit spends no more than that, and unspoken text gives roo
   await administration.change(header, { creditLimit: null });
   t.ok(admission.admit(key, 1_000, 'g').ok);
   // The account can pay for less than the limit.
-  await administration.credit(otherHeader, 10);
+  await administration.meter('shop', true, 10);
   t.strictSame(admission.admit(key, 6, 'h'), { ok: false, code: 'creditExhausted' });
 });
 

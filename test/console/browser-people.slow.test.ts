@@ -190,13 +190,18 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     t.ok(heard() > before, 'it spoke to the end');
   });
 
-  await t.test('an account without a limit gets one', async () => {
+  await t.test('an account without a limit gets one, and loses it again', async (t) => {
     await ada.button('Limit credit').click();
     await ada.page.getByRole('dialog').getByLabel('Credits').fill('5000');
     await ada.page.getByRole('dialog').getByRole('button', { name: 'Limit credit' }).click();
     await ada.page.getByRole('dialog').waitFor({ state: 'hidden' });
     await ada.page.getByText('5,000 credits left').waitFor();
     await ada.button('Add credit').waitFor();
+    await ada.page.goto(`/accounts/${accountId}/manage`);
+    await ada.button('Remove limit').click();
+    await ada.page.getByRole('dialog').getByRole('button', { name: 'Remove limit' }).click();
+    await ada.button('Limit credit').waitFor();
+    t.equal(await ada.button('Remove limit').count(), 0);
   });
 
   await t.test('an invited member sees its account and no other', async (t) => {

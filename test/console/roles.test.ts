@@ -50,6 +50,7 @@ t.test('every route with every role and with none', async (t) => {
     createAccount: { name: 'third', credits: null },
     credit: { accountId, credits: 5 },
     changeAccount: { accountId, changes: { speed: 1.1 } },
+    meterAccount: { accountId, metered: false, credits: 0 },
     suspendAccount: { accountId, suspended: false },
     deleteAccount: { accountId: 4_000_000_000 },
     invite: { accountId },

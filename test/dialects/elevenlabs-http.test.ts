@@ -7,7 +7,7 @@ import { startService, until } from '../support/service.js';
 const service = await startService(t, {
   SYNTHESIS_THREADS: '1',
   ELEVENLABS_PORT: '0',
-  ELEVENLABS_VOICES: '21m00Tcm4TlvDq8ikWAM=lark',
+  ELEVENLABS_VOICES: '21m00Tcm4TlvDq8ikWAM=lark,anna=nosuch',
   CREDITS_PER_CHARACTER: '2',
 });
 const base = `http://127.0.0.1:${service.dialectPorts['elevenlabs']}`;
@@ -92,6 +92,25 @@ t.test('a voice of another service is one of ours by configuration; speed makes 
   t.ok((await pcm({ text: ' ', voice_settings: null })) > 0, 'blank text is a short silence');
 });
 
+t.test(
+  'the ids of its own voices speak, and a start warns of names whose voice does not exist',
+  async (t) => {
+    for (const id of ['JBFqnCBsd6RMkjVDRZzb', 'bIHbv24MWmeRgasZH58o', 'pNInz6obpgDQGcFmaJgB'])
+      t.equal((await speak(id, { text: 'Hello.' })).status, 200, id);
+    t.equal((await speak('anna', { text: 'Hello.' })).status, 404);
+    t.match(service.logged('there is no voice "nosuch": requests for "anna" are refused'), [
+      { ELEVENLABS_VOICES: 'anna=nosuch' },
+    ]);
+  },
+);
+
+t.test('a wav of a short text has its true sizes', async (t) => {
+  const file = Buffer.from(
+    await (await speak('wren/stream?output_format=wav_24000', { text: 'Hello there.' })).arrayBuffer(),
+  );
+  t.strictSame([file.readUInt32LE(4), file.readUInt32LE(40)], [file.length - 8, file.length - 44]);
+});
+
 t.test('with-timestamps returns the text character by character, with times in order', async (t) => {
   const answer = await speak('wren/with-timestamps?output_format=pcm_24000', { text });
   t.equal(answer.headers.get('content-type'), 'application/json');
@@ -129,6 +148,21 @@ t.test('the lists name voices and models, and the subscription counts what is sp
   t.match(await (await get('/v1/models')).json(), [
     { model_id: 'eleven_flash_v2_5', languages: [{ language_id: 'en', name: 'English' }] },
   ]);
+  for (const [id, name] of [
+    ['wren', 'wren'],
+    ['21m00Tcm4TlvDq8ikWAM', 'lark'],
+    ['pNInz6obpgDQGcFmaJgB', 'heron'],
+  ])
+    t.match(await (await get(`/v1/voices/${id}`)).json(), { voice_id: id, name, category: 'premade' });
+  for (const path of ['wren/settings', 'settings/default', 'pNInz6obpgDQGcFmaJgB/settings'])
+    t.match(await (await get(`/v1/voices/${path}`)).json(), { stability: Number, speed: 1 }, path);
+  for (const path of ['nobody', 'nobody/settings', 'anna'])
+    t.match(await (await get(`/v1/voices/${path}`)).json(), { detail: { status: 'voice_not_found' } }, path);
+  t.match(await (await get('/v1/user')).json(), {
+    user_id: String,
+    subscription: await (await get('/v1/user/subscription')).json(),
+    is_new_user: false,
+  });
   const left = async () =>
     (await (await get('/v1/user/subscription')).json()) as {
       character_count: number;
@@ -159,7 +193,10 @@ t.test('errors are in the shape of this API', async (t) => {
   const otherFirst = { 'x-api-key': unknown, 'xi-api-key': key, authorization: `Bearer ${key}` };
   t.same(await detail(speak('wren', body, otherFirst)), [401, 'invalid_api_key']);
   t.same(await detail(speak('wren', body, {})), [401, 'needs_authorization']);
-  t.same(await detail(speak('wren', body, { 'xi-api-key': 'svc_sk_unknown' })), [401, 'invalid_api_key']);
+  for (const wrong of ['svc_sk_unknown', 'sk_other', 'abc'])
+    for (const path of ['/v1/voices', '/v1/voices/wren', '/v1/user'])
+      t.same(await detail(get(path, { 'xi-api-key': wrong })), [401, 'invalid_api_key'], wrong);
+  t.same(await detail(speak('wren', body, { 'xi-api-key': 'sk_other' })), [401, 'invalid_api_key']);
   t.same(await detail(speak('wren', body, { 'xi-api-key': brokeKey })), [402, 'quota_exceeded']);
   t.same(await detail(speak('nobody', body)), [404, 'voice_not_found']);
   t.same(await detail(get('/v1/speech-to-text')), [404, 'not_found']);

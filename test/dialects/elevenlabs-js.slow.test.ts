@@ -1,6 +1,7 @@
 /** The official JavaScript client of ElevenLabs, unmodified, against the service. */
 import t from 'tap';
 import { createKeys } from '../../scripts/operator.js';
+import { dialectUrls } from '../../src/address.js';
 import { loadClient, missingClients } from '../support/interop.js';
 import { freePort, prose, spawnService, startService, until } from '../support/service.js';
 
@@ -22,12 +23,18 @@ interface Client {
   };
   readonly voices: {
     getAll(): Promise<{ voices: { voiceId: string; name: string }[] }>;
+    get(voiceId: string): Promise<{ voiceId: string; name: string }>;
+    readonly settings: {
+      get(voiceId: string): Promise<{ speed: number }>;
+      getDefault(): Promise<{ speed: number }>;
+    };
     search(
       request?: object,
     ): Promise<{ voices: { voiceId: string }[]; hasMore: boolean; totalCount: number }>;
   };
   readonly models: { list(): Promise<{ modelId: string }[]> };
   readonly user: {
+    get(): Promise<{ subscription: { characterLimit: number } }>;
     readonly subscription: { get(): Promise<{ characterCount: number; characterLimit: number }> };
   };
 }
@@ -45,7 +52,11 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
     ['broke', 0],
     ['full', null],
   ]);
-  const baseUrl = `http://127.0.0.1:${service.dialectPorts['elevenlabs']}`;
+  // As the welcome prints it.
+  const [{ url: baseUrl } = { url: '' }] = dialectUrls(
+    { host: '127.0.0.1', tls: null, wyoming: null },
+    service.dialectPorts,
+  );
   const clientOf = (apiKey: string) => new ElevenLabsClient({ apiKey, baseUrl });
   const client = clientOf(key);
   const bytesOf = async (body: ReadableStream<Uint8Array>): Promise<number> => {
@@ -85,6 +96,13 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
     const { voices } = await client.voices.getAll();
     t.ok(voices.some(({ voiceId, name }) => voiceId === 'wren' && name === 'wren'));
     t.match(await client.voices.search({ pageSize: 10 }), { hasMore: false, totalCount: voices.length });
+    t.match(await client.voices.get('JBFqnCBsd6RMkjVDRZzb'), {
+      voiceId: 'JBFqnCBsd6RMkjVDRZzb',
+      name: 'rook',
+    });
+    t.match(await client.voices.settings.get('wren'), { speed: 1 });
+    t.match(await client.voices.settings.getDefault(), { speed: 1 });
+    t.match(await client.user.get(), { subscription: { characterLimit: 5_000 } });
     t.ok((await client.models.list()).some(({ modelId }) => modelId === 'eleven_flash_v2_5'));
     const { characterCount, characterLimit } = await client.user.subscription.get();
     t.ok(characterCount > 0 && characterCount < characterLimit, `${characterCount} of ${characterLimit}`);
@@ -156,7 +174,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
       throw new Error('the request was not refused');
     };
     for (const [error, status, name] of [
-      [await failureOf('svc_sk_unknown', 'wren'), 401, 'ElevenLabsError'],
+      [await failureOf('no_key_of_ours', 'wren'), 401, 'ElevenLabsError'],
       [await failureOf(brokeKey, 'wren'), 402, 'ElevenLabsError'],
       [await failureOf(key, 'nobody'), 404, 'ElevenLabsError'],
       [await failureOf(key, 'wren', { voiceSettings: { speed: 9 } }), 422, 'UnprocessableEntityError'],

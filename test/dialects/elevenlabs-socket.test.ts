@@ -5,11 +5,7 @@ import type { Alignment } from '../../scripts/rig/elevenlabs.js';
 import { ElevenLabsClient, pipecatWords, textOf } from '../support/elevenlabs-client.js';
 import { startService } from '../support/service.js';
 
-const service = await startService(t, {
-  SYNTHESIS_THREADS: '1',
-  ELEVENLABS_PORT: '0',
-  ELEVENLABS_VOICES: 'hpp4J3VqNfWAUOO0d1Us=wren',
-});
+const service = await startService(t, { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0' });
 const base = `ws://127.0.0.1:${service.dialectPorts['elevenlabs']}/v1/text-to-speech`;
 const [key = '', brokeKey = '', revokedKey = '', poorKey = ''] = await createKeys(service.dataDir, [
   ['clients', 1_000_000],
@@ -222,7 +218,7 @@ t.test('TEN sends the key in the first message, hears one context and its end', 
 });
 
 t.test('a key is taken from each place where clients put it', async (t) => {
-  const path = `${base}/wren/stream-input?output_format=pcm_16000`;
+  const path = `${base}/pNInz6obpgDQGcFmaJgB/stream-input?output_format=pcm_16000`;
   const bearer = `Bearer ${key}`;
   for (const [place, { headers = {}, query = '', first = {} }] of Object.entries({
     'xi-api-key': { headers: { 'xi-api-key': key } },
@@ -257,6 +253,7 @@ t.test(
     };
     await Promise.all([
       check({ text: ' ', xi_api_key: 'svc_sk_unknown' }, 'invalid_api_key'),
+      check({ text: ' ', xi_api_key: 'sk_other' }, 'invalid_api_key'),
       check({ text: ' ' }, 'needs_authorization'),
       check({ text: ' ', xi_api_key: brokeKey }, 'quota_exceeded'),
     ]);

@@ -12,7 +12,8 @@ interface Speech {
 const SENTENCE = 'The kettle is on, and the paper is at the door.';
 
 const service = await startService(t, {
-  ...{ OPENAI_PORT: '0', OPENAI_VOICES: 'anna=lark,alloy=heron', SYNTHESIS_THREADS: '1' },
+  ...{ OPENAI_PORT: '0', SYNTHESIS_THREADS: '1' },
+  OPENAI_VOICES: 'anna=lark,alloy=heron,eve=nova,ghost=nosuch',
 });
 const baseURL = `http://127.0.0.1:${String(service.dialectPorts['openai'])}/v1`;
 const [brokeKey = ''] = await service.makeKeys(1, 0);
@@ -49,6 +50,35 @@ t.test('every format has its type and its beginning, at 24 kHz', async (t) => {
     t.equal(response.headers.get('content-type'), type);
     t.match((await bytesOf(response)).toString('latin1'), begin);
   }
+});
+
+t.test('a wav of a short text has its true sizes, and a longer one comes as it is made', async (t) => {
+  for (const [input, isWhole] of [
+    [SENTENCE, true],
+    [' ', true],
+    [SENTENCE.repeat(4), false],
+  ] as const) {
+    const response = await post(asked(input, { response_format: 'wav' }));
+    const file = await bytesOf(response);
+    t.equal(response.headers.get('content-length'), isWhole ? String(file.length) : null);
+    t.equal(file.toString('latin1', 36, 40), 'data');
+    t.strictSame(
+      [file.readUInt32LE(4), file.readUInt32LE(40)],
+      isWhole ? [file.length - 8, file.length - 44] : [0xffff_ffff, 0xffff_ffff],
+    );
+    t.ok(file.length > 2_000);
+  }
+});
+
+t.test('a start warns of names whose voice does not exist', (t) => {
+  t.strictSame(
+    service
+      .logged('there is no voice "nosuch": requests for "ghost" are refused')
+      .map((entry) => entry['OPENAI_VOICES']),
+    ['ghost=nosuch'],
+  );
+  t.equal(service.logged('there is no voice "nova": requests for "eve" are refused').length, 0);
+  t.end();
 });
 
 t.test('of several headers with a key, the one counts by which the proxies choose a host', async (t) => {
@@ -120,7 +150,12 @@ t.test("OpenAI's names have voices, the operator's names come first, and others 
     (await fetch(`${baseURL}/audio/voices`, { headers: { authorization: 'Bearer svc_sk_x' } })).status,
     401,
   );
-  t.match(await (await fetch(`${baseURL}/models/tts-1`)).json(), { error: { code: 'invalid_api_key' } });
+  const refusal = async (headers: Record<string, string>): Promise<unknown> =>
+    (await fetch(`${baseURL}/models/tts-1`, { headers })).json();
+  t.match(await refusal({}), { error: { code: 'invalid_api_key', message: /^You did not send an API key/ } });
+  t.match(await refusal({ authorization: 'Bearer sk-1' }), {
+    error: { code: 'invalid_api_key', message: /^Incorrect API key: .* begins with svc_sk_/ },
+  });
   t.same(await (await fetch(`${baseURL}/audio/models`)).json(), {
     models: [{ id: 'tts-1' }, { id: 'tts-1-hd' }, { id: 'gpt-4o-mini-tts' }],
   });

@@ -144,17 +144,18 @@ t.test('npm run keys', async (t) => {
     const { stdout } = await inShell(line.replace('svc_sk_...', made), packageRoot);
     outputs.push(stdout);
   }
-  const [create = '', account = '', kiosk = '', credit = '', set = '', defaults = ''] = outputs;
-  const [rename = '', suspend = '', list = '', revoke = ''] = outputs.slice(6);
+  const [create = '', account = '', kiosk = '', credit = '', meter = '', set = '', defaults = ''] = outputs;
+  const [rename = '', suspend = '', list = '', revoke = ''] = outputs.slice(7);
   t.match(create, /^svc_sk_\w+$/m);
   t.match(account, /^svc_sk_\w+$/m);
   t.match(kiosk, /^svc_sk_\w+$/m);
   t.match(credit, /60000 credits/);
+  t.match(meter, /never runs out of credit/);
   t.match(set, /has spent \d+ of 5000 credits/);
   t.match(defaults, /normalizes text, speaks at speed 1\.1/);
   t.match(rename, /is named "front desk"/);
   t.match(suspend, /is suspended/);
-  t.match(list, /ada +60000/);
+  t.match(list, /ada +not metered/);
   t.match(list, / kiosk +ada .* 0 of 5000 .* wren,lark +suspended/);
   t.match(list, / front desk .* active/);
   t.match(revoke, /is revoked/);
@@ -166,7 +167,7 @@ t.test('npm run usage', async (t) => {
     .split('\n')
     .map((line) => line.replace(/ +#.*$/, ''));
   t.match((await inShell(all, packageRoot)).stdout, /^default +\d+ [^]*^ada +0 /m);
-  t.match((await inShell(ada, packageRoot)).stdout, /^ada +0 +0 +0 +0 +0\.0 +60000 /m);
+  t.match((await inShell(ada, packageRoot)).stdout, /^ada +0 +0 +0 +0 +0\.0 +not metered /m);
   const { stdout } = await inShell(json, packageRoot);
   t.match(JSON.parse(stdout.slice(stdout.indexOf('{'))), { since: '2026-07-01T00:00:00.000Z' });
 });

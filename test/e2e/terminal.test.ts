@@ -60,7 +60,7 @@ t.test('the welcome names some of many voices, and addresses that a client can u
   const text = welcome({ config, ...ports, claimUrl: null, voices, firstKey: null });
   t.match(text, /Console +https:\/\/console\.example\.com\n/);
   t.match(text, /Speech +https:\/\/\[::1\]:8443, on all addresses of this machine\n/);
-  t.match(text, /ElevenLabs +https:\/\/\[::1\]:8082\/v1\n/);
+  t.match(text, /ElevenLabs +https:\/\/\[::1\]:8082\n/);
   t.match(text, /Metrics +http:\/\/10\.0\.0\.7:9464\/metrics\n/);
   t.match(text, /Voices +voice-0, [^]* voice-23,\s+and 76 more\n/);
   t.match(text, '--url https://[::1]:8443 "');

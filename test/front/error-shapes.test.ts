@@ -88,7 +88,7 @@ t.test('a listener words every error in its own shape', async (t) => {
   t.same(await ask('/else', 'svc_sk_good'), answer(word(404, 'no route')));
   t.same(await ask('/other/speak', 'svc_sk_good'), answer(word(405, 'methodNotAllowed')));
   t.same(await ask('/other/fault', 'svc_sk_good'), answer(word(500, 'internal')));
-  t.same(await speak('none', 'ada'), answer(word(401, 'keyMissing')));
+  t.same(await speak('none', 'ada'), answer(word(401, 'keyMalformed')));
   t.same(await speak('svc_sk_broke', 'ada'), answer(word(402, 'creditExhausted')));
   t.same(await ask('/other/speak', 'svc_sk_good', { method: 'POST', body: '{}' }), answer(word(400, 'body')));
   t.same(await speak('svc_sk_good', 'nobody'), answer(word(404, 'no voice nobody')));

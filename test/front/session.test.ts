@@ -314,7 +314,7 @@ t.test('contexts, flushes and text are bounded', (t) => {
 
 t.test('where flushes have no answer, those beyond the bound join the next, and no text is lost', (t) => {
   const settings = {
-    voiceId: 'ada',
+    voiceId: () => 'ada',
     format: { encoding: 'pcm', sampleRateHz: 16_000 } as const,
     normalization: null,
   };

@@ -10,6 +10,7 @@ import { Gate } from '../../src/console/gate.js';
 import { parseSpeechBody } from '../../src/dialects/elevenlabs/request.js';
 import { readTags, TagReader } from '../../src/dialects/elevenlabs/tags.js';
 import { speechParser } from '../../src/dialects/openai/request.js';
+import { stockVoices } from '../../src/dialects/stock-voices.js';
 import { EventFault, EventReader } from '../../src/dialects/wyoming/events.js';
 import type { RequestHead } from '../../src/front/request-head.js';
 import type { Responder } from '../../src/front/speech-route.js';
@@ -68,7 +69,11 @@ const responder: Responder = {
     throw new Error('nothing is spoken');
   },
 };
-const openAi = speechParser(new Map(), () => ['wren'], { audio: responder, sse: responder });
+const openAi = speechParser(stockVoices(new Map(), new Map()), () => ['wren'], {
+  audio: () => responder,
+  sse: () => responder,
+});
+const anyKey = { voices: null } as ActiveKey;
 
 const gate = new Gate({ origin: null, host: 'localhost', scheme: 'http', url: () => '' });
 const cookies = new Cookies(false);
@@ -111,9 +116,9 @@ const parsers: Readonly<Record<string, (text: string) => unknown>> = {
     reader.end();
   },
   'a body of ElevenLabs': body('text', (bytes) =>
-    parseSpeechBody({ voices: new Map(), timestamps: false })(bytes, head, limits),
+    parseSpeechBody({ voiceIn: () => 'wren', timestamps: false })(bytes, head, limits, anyKey),
   ),
-  'a body of OpenAI': body('input', (bytes) => openAi(bytes, head, limits, { voices: null } as ActiveKey)),
+  'a body of OpenAI': body('input', (bytes) => openAi(bytes, head, limits, anyKey)),
   'events of Wyoming': answered((text) => wyoming(text, 4_096), EventFault),
   'events of Wyoming, byte by byte': answered((text) => wyoming(text, 1), EventFault),
   headers: (text) => [

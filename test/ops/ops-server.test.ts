@@ -73,6 +73,21 @@ t.test('the ops listener answers under addresses and names of its own, and under
   t.match(old.bytes().toString(), / 200 OK/, 'HTTP/1.0 has no host');
 });
 
+t.test('probes of HTTP/1.0 are answered, with a host and without', async (t) => {
+  const { ops, reasons } = await start(t);
+  const statusLine = async (head: string): Promise<string> => {
+    const client = await RawClient.open(ops.port);
+    client.send(head);
+    await client.closed();
+    return client.bytes().toString().split('\r\n', 1)[0] ?? '';
+  };
+  for (const path of ['/healthz', '/readyz', '/metrics'])
+    for (const head of [`GET ${path} HTTP/1.0\r\n\r\n`, `HEAD ${path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n`])
+      t.equal(await statusLine(head), 'HTTP/1.1 200 OK', head);
+  reasons.push('draining');
+  t.match(await statusLine('GET /readyz HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 503 /);
+});
+
 t.test('scrapes at the same time share one result, and the next one is new', async (t) => {
   let scrapes = 0;
   const { promise, resolve } = Promise.withResolvers<string>();

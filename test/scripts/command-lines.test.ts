@@ -1,12 +1,24 @@
-/** The command lines of the programs that measure and break the service. */
+/** The command lines of the service, its commands, and the programs that measure and break it. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { readOptions as readBench } from '../../scripts/bench/options.js';
-import { UsageError } from '../../scripts/command.js';
+import { consoleProgram } from '../../scripts/console.js';
+import { keys } from '../../scripts/keys.js';
+import { packageProgram } from '../../scripts/package/main.js';
+import { phonemes } from '../../scripts/phonemes.js';
+import { say } from '../../scripts/say.js';
+import { readOptions as readSoak } from '../../scripts/soak/options.js';
+import { store } from '../../scripts/store.js';
 import { readOptions as readTorture } from '../../scripts/torture/options.js';
+import { usageReport } from '../../scripts/usage.js';
+import { voices } from '../../scripts/voices.js';
+import { answerTo, UsageError } from '../../src/command-line.js';
+import { version } from '../../src/version.js';
+import { runner } from '../support/run-command.js';
 
 const run = (program: string, ...args: readonly string[]) => {
   const file = fileURLToPath(new URL(`../../scripts/${program}/main.js`, import.meta.url));
@@ -29,13 +41,71 @@ for (const program of ['torture', 'bench', 'soak']) {
   });
 
   t.test(`${program}: its help`, (t) => {
-    const { status, stdout, stderr } = run(program, '--help');
+    const { status, stdout, stderr } = run(program, '-h');
     t.equal(status, 0);
     t.match(stdout, new RegExp(`^Usage: npm run ${program} -- `));
     t.equal(stderr, '');
     t.end();
   });
 }
+
+t.test(
+  'the service starts for no argument: it prints help or version, or refuses what it does not know',
+  (t) => {
+    const dataDir = t.testdir();
+    const syrinx = (...args: readonly string[]) => {
+      const file = fileURLToPath(new URL('../../../scripts/syrinx', import.meta.url));
+      const env = { ...process.env, DATA_DIR: dataDir, PORT: 'no port' };
+      return spawnSync('sh', [file, ...args], { encoding: 'utf8', env });
+    };
+    for (const flag of ['--help', '-h'])
+      t.match(syrinx(flag), { status: 0, stdout: /^Usage: syrinx /, stderr: '' }, flag);
+    t.match(syrinx('--version'), { status: 0, stdout: `syrinx ${version}\n`, stderr: '' });
+    t.match(syrinx('--prot', '80'), { status: 2, stdout: '', stderr: /^syrinx: Unknown option '--prot'/ });
+    t.match(syrinx('--', 'now'), { status: 2, stdout: '', stderr: /^syrinx: Unexpected argument 'now'/ });
+    t.match(syrinx('nothing'), { status: 2, stdout: '', stderr: /there is no command "nothing"/ });
+    t.strictSame(readdirSync(dataDir), [], 'nothing was started');
+    t.end();
+  },
+);
+
+const commands = {
+  console: consoleProgram,
+  keys,
+  package: packageProgram,
+  phonemes,
+  say,
+  store,
+  usage: usageReport,
+  voices,
+};
+
+for (const [name, program] of Object.entries(commands))
+  t.test(`${name}: help and version end with 0, an unknown flag with 2`, async (t) => {
+    const command = runner(program, t.testdir());
+    for (const flag of ['--help', '-h'])
+      t.match(await command(flag), { status: 0, stdout: /^Usage: npm run /, stderr: '' }, flag);
+    t.match(await command('--version'), { status: 0, stdout: `syrinx ${version}\n`, stderr: '' });
+    t.match(await command('--bogus'), {
+      status: 2,
+      stdout: '',
+      stderr: new RegExp(`^${name}: Unknown option '--bogus'.*\\n\\nUsage: npm run ${name}\\b`),
+    });
+  });
+
+t.test('the programs that measure and break the service tell their version', (t) => {
+  for (const read of [readBench, readSoak, (args: readonly string[]) => readTorture(args, [])]) {
+    const answerOf = () => {
+      try {
+        return read(['--version']);
+      } catch (error) {
+        return answerTo(error, 'program', 'Usage\n');
+      }
+    };
+    t.strictSame(answerOf(), { exitCode: 0, text: `syrinx ${version}\n` });
+  }
+  t.end();
+});
 
 for (const script of ['usage', 'phonemes', 'say', 'torture/main', 'soak/main'])
   t.test(`${script} ends quietly when the reader of its output has gone`, async (t) => {
@@ -95,10 +165,10 @@ t.test('bench: its options', (t) => {
     parts: ['2', 'burst'],
     overload: { isQuick: false, seconds: 10, capacity: 200 },
   });
-  t.ok(read('overload', '--quick')!.overload.seconds < 40);
+  t.ok(read('overload', '--quick').overload.seconds < 40);
   t.match(read('overload', '--only', 'cold,throughput'), { parts: ['cold', 'throughput'] });
-  t.same(read('--readme', '--rate', '48000')?.rateHz, 48_000);
-  t.ok((read()?.parts.length ?? 0) > 1, 'without a name all parts over HTTP');
+  t.same(read('--readme', '--rate', '48000').rateHz, 48_000);
+  t.ok(read().parts.length > 1, 'without a name all parts over HTTP');
   const refusals: readonly (readonly [readonly string[], RegExp])[] = [
     [
       ['http'],

@@ -5,6 +5,7 @@ import { hashKey } from '../../src/accounts/keys.js';
 import { limits } from '../../src/limits.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
 import { keys as program } from '../../scripts/keys.js';
+import { createKeys } from '../../scripts/operator.js';
 import { memoryFolder } from '../store/support.js';
 import { runner, spawnCommand } from '../support/run-command.js';
 
@@ -31,22 +32,69 @@ t.test('create prints only the key on standard output, and the key works', async
   t.match((await keys('create', '--account=Ada & Co', '--credits=9')).stderr, /"Ada & Co" has 10 credits/);
 });
 
-t.test('credit takes a key, a prefix or an account, and says when an account becomes metered', async (t) => {
+t.test('credit takes a key, a prefix or an account', async (t) => {
   const keys = runner(program, memoryFolder(t));
   const key = (await keys('create', '--account', 'payer', '--credits', '5')).stdout.trim();
   t.match(await keys('credit', key, '1'), { status: 0, stdout: 'Account "payer" has 6 credits.\n' });
   t.match(await keys('credit', key.slice(0, 13), '1'), { status: 0, stdout: /has 7 credits/ });
   t.match(await keys('credit', 'payer', '1'), { status: 0, stdout: /has 8 credits/ });
-  await keys('create', '--account', 'free');
-  t.match(await keys('credit', 'free', '3'), {
-    status: 0,
-    stdout: /has 3 credits.*\nBefore, it never ran out of credit/,
-  });
   t.match(await keys('credit', 'nobody', '3'), { status: 1, stderr: /no account "nobody"/ });
   t.match(await keys('credit', 'payer', '0'), { status: 1, stderr: /whole number from 1/ });
   t.match(await keys('credit', 'payer', '1000000000000'), { status: 1, stderr: /at most/ });
   t.match(await keys('credit', 'payer', '1.5'), { status: 2, stderr: /not "1.5"/ });
 });
+
+t.test('credit never meters an account: meter does, and undoes it', async (t) => {
+  const keys = runner(program, memoryFolder(t));
+  await keys('create', '--account', 'free');
+  const refusal = { status: 1, stdout: '', stderr: /npm run keys -- meter "free" on --credits 5\n$/ };
+  t.match(await keys('credit', 'free', '5'), refusal);
+  t.match(await keys('create', '--account', 'free', '--credits', '5'), refusal);
+  t.match((await keys('list')).stdout, /^svc_sk_\S+ +free +not metered /m, 'it is as it was');
+  const left = (credits: string) => ({
+    status: 0,
+    stdout: `Account "free" has ${credits}, and is refused beyond.\n`,
+  });
+  t.match(await keys('meter', 'free', 'on', '--credits', '5'), left('5 credits'));
+  t.match(await keys('meter', 'free', 'on', '--credits', '5'), { status: 1, stderr: /is metered already/ });
+  t.match(await keys('credit', 'free', '3'), { status: 0, stdout: /has 8 credits/ });
+  const endless = { status: 0, stdout: 'Account "free" never runs out of credit.\n' };
+  t.match(await keys('meter', 'free', 'off'), endless);
+  t.match(await keys('meter', 'free', 'off'), { status: 1, stderr: /is not metered already/ });
+  t.match(await keys('meter', 'free', 'on'), left('8 credits'), 'what was left stays');
+  t.match(await keys('meter', 'nobody', 'on'), { status: 1, stderr: /no account "nobody"/ });
+});
+
+t.test(
+  'a key is found by what list shows of it, dots included, and by less where that is unique',
+  async (t) => {
+    const dataDir = memoryFolder(t);
+    const keys = runner(program, dataDir);
+    const made = (await keys('create', '--account', 'ada')).stdout.trim();
+    const rename = (target: string) => keys('rename', target, 'till');
+    const found = { status: 0, stdout: `Key ${made.slice(0, 13)}... is named "till".\n` };
+    for (const target of [
+      `${made.slice(0, 13)}...`,
+      `${made.slice(0, 13)}…`,
+      made.slice(0, 9),
+      `${made.slice(0, 11)}...`,
+    ])
+      t.match(await rename(target), found, target);
+    for (const target of ['svc_sk_', 'svc_sk_...', `${made.slice(0, 20)}...`])
+      t.match(await rename(target), { status: 1, stderr: /There is no key "svc_sk_/ }, target);
+    // More than there are characters.
+    await createKeys(
+      dataDir,
+      Array.from({ length: 63 }, () => ['ada', null] as const),
+    );
+    const firsts = (await keys('list')).stdout.match(/^svc_sk_./gm)!;
+    const shared = firsts.find((first, index) => firsts.indexOf(first) !== index)!;
+    t.match(await rename(shared), {
+      status: 1,
+      stderr: `Several keys begin with "${shared}": give more of it`,
+    });
+  },
+);
 
 t.test('no command but create creates a store', async (t) => {
   const dataDir = join(memoryFolder(t), 'mistyped');
@@ -70,7 +118,6 @@ t.test('revoke takes a key or its prefix; list shows prefixes, never a key', asy
     stdout: `Key ${one.slice(0, 13)}... of account "account-1" is revoked.`,
   });
   t.match(await keys('revoke', one), { status: 0, stdout: /was revoked before/ });
-  t.match(await keys('revoke', other.slice(0, 12)), { status: 1, stderr: /no key/ });
   t.match(await keys('revoke', other.slice(0, 13)), { status: 0 });
   const mistyped = `${other.slice(0, -1)}-`;
   const refusal = await keys('revoke', mistyped);
@@ -202,6 +249,8 @@ t.test('a usage error shows the usage, exits 2 and touches nothing', async (t) =
     ['create', '--credits', '-1'],
     ['create', '--colour', 'red'],
     ['credit', 'payer'],
+    ['meter', 'payer', 'yes'],
+    ['meter', 'payer', 'off', '--credits', '5'],
     ['revoke'],
     ['revoke', 'a', 'b'],
     ['list', '--credits', '3'],

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -171,7 +171,7 @@ t.test('each refusal is explained in words', async (t) => {
   }
 });
 
-t.test('what is missing is named: the service, a key, a player, an option', async (t) => {
+t.test('what is missing is named: the service, a key, an option, a text, a format', async (t) => {
   const dir = t.testdir();
   const passing = createServer().listen(0, '127.0.0.1');
   await once(passing, 'listening');
@@ -183,13 +183,34 @@ t.test('what is missing is named: the service, a key, a player, an option', asyn
   const keyless = await run(['hi'], { DATA_DIR: dir });
   t.equal(keyless.code, 1);
   t.match(keyless.stderr, /npm run keys -- create/);
-  const { url } = await serve(t, (_body, response) => response.end());
-  const playerless = await run(['hi', '--url', url, '--key', 'k'], { PATH: dir });
-  t.equal(playerless.code, 1);
-  t.match(playerless.stderr, /No player is installed/);
   const wrong = await run(['hi', '--louder']);
-  t.equal(wrong.code, 1);
+  t.equal(wrong.code, 2);
   t.match(wrong.stderr, /--louder[\s\S]*--voice/);
+  t.match(await run(['hi', '-f', 'mp3']), { code: 2, stderr: /^say: --format is for files/ });
+  t.match(await run([' ', '']), { code: 1, stderr: 'There is nothing to speak: the text is empty.\n' });
+  t.match(await run([], {}, '\n'), { code: 1, stderr: /standard input is empty/ });
+  const flac = join(dir, 'x.flac');
+  t.match(await run(['hi', '-o', flac]), {
+    code: 2,
+    stderr: /x\.flac: no format has this ending\. Use \.wav, /,
+  });
+  t.notOk(existsSync(flac));
+});
+
+t.test('the name of the file chooses the format, in any case, unless --format does', async (t) => {
+  const dir = t.testdir();
+  const asked: unknown[] = [];
+  const { url } = await serve(t, ({ response_format: format }, response) => {
+    asked.push(format);
+    response.end(audio(samples));
+  });
+  for (const args of [['a.MP3'], ['a.ogg'], ['a'], ['.hidden'], ['a.flac', '--format', 'alaw']])
+    await run(['hi', '-o', join(dir, args[0]!), ...args.slice(1), '--url', url, '--key', 'k']);
+  const encodings = ['mp3', 'opus', 'wav', 'wav', 'alaw'];
+  t.strictSame(
+    asked,
+    encodings.map((encoding) => ({ encoding })),
+  );
 });
 
 t.test('without a file it plays, through the first player there is', async (t) => {
@@ -197,17 +218,32 @@ t.test('without a file it plays, through the first player there is', async (t) =
   const player = join(dir, 'aplay');
   writeFileSync(player, `#!/bin/sh\n/bin/cat > '${join(dir, 'heard')}'\n`, { mode: 0o755 });
   const { url } = await serve(t, (body, response) => {
-    t.match(body['response_format'], { encoding: 'pcm', sample_rate: 32_000 });
-    response.write(audio(samples));
+    t.match(body['response_format'], { encoding: 'wav' });
+    response.write(audio(Buffer.concat([streamHeader(), samples])));
     response.end(audio(samples));
   });
-  const { code, stderr } = await run(['hi', '--url', url, '--key', 'k'], { PATH: dir });
+  const listen = () => run(['hi', '--url', url, '--key', 'k'], { PATH: dir, TMPDIR: dir });
+  const { code, stderr } = await listen();
   t.equal(code, 0, stderr);
   t.strictSame(readFileSync(join(dir, 'heard')), Buffer.concat([samples, samples]));
-  writeFileSync(player, '#!/bin/sh\necho no sound card >&2\nexit 1\n', { mode: 0o755 });
-  const silent = await run(['hi', '--url', url, '--key', 'k'], { PATH: dir });
-  t.equal(silent.code, 1);
-  t.match(silent.stderr, /aplay could not play: no sound card/);
+  t.strictSame(readdirSync(dir).sort(), ['aplay', 'heard'], 'nothing else is left');
+
+  const silences: readonly (readonly [name: string, script: string | null, why: RegExp])[] = [
+    ['aplay', 'echo no sound card >&2\nexit 1', /Nothing was heard: aplay could not play: no sound card\./],
+    // So does ffplay without a sound device.
+    ['ffplay', 'echo audio open failed >&2\necho more >&2', /ffplay could not play: audio open failed\./],
+    ['aplay', null, /no player is installed \(ffplay, aplay, paplay, play, afplay\)/],
+  ];
+  for (const [name, script, why] of silences) {
+    rmSync(player, { force: true });
+    rmSync(join(dir, 'ffplay'), { force: true });
+    if (script !== null) writeFileSync(join(dir, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    const silent = await listen();
+    t.equal(silent.code, 1);
+    t.match(silent.stderr, why);
+    const [, path = ''] = /The speech is in (.+\.wav)$/m.exec(silent.stderr) ?? [];
+    checkWav(t, path, Buffer.concat([samples, samples]));
+  }
 });
 
 t.test('--ws sends the text word by word, and writes what comes meanwhile', async (t) => {

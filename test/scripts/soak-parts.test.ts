@@ -338,7 +338,6 @@ void t.test('a wrong command line is refused with the name of the option', (t) =
     [['extra'], /extra/],
   ] as const)
     t.throws(() => readOptions(args), Object.assign(new UsageError(), { message }), args.join(' '));
-  t.equal(readOptions(['--help']), null);
   t.equal(readOptions([])?.share, calibration.share);
   t.equal(readOptions([])?.warmUpMinutes, null);
   t.equal(readOptions(['--warm-up', '0'])?.warmUpMinutes, 0);

@@ -268,7 +268,7 @@ export const storeSuite = (
       const accountId = await transaction.addAccount('new', true, 1);
       await transaction.addKey('api', accountId, new Uint8Array(32), 'svc_sk_new', plain, 1);
       await transaction.grant(1, 5, 1);
-      await transaction.setMetered(accountId);
+      await transaction.setMetered(accountId, false);
       await transaction.setKey(1, { ...plain, name: 'changed', voices: ['lark'] });
       await transaction.setSuspended(1, 7);
       t.match(await transaction.findAccount({ accountId: 1 }), {

@@ -145,6 +145,7 @@ export class FakeContext implements SpeechContext {
         return Buffer.from(`data: {"type":"audio","audio_chunk":"${payload.toString('base64')}"}\n\n`);
       case 'whole':
         return Buffer.from(payload.toString('base64'));
+      case 'file':
       case 'raw':
       case 'raw-pieces':
         return payload;

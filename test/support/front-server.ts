@@ -69,7 +69,8 @@ export class FakeAdmission implements Admission {
 
   authenticate(header: string): ReturnType<Admission['authenticate']> {
     this.authenticated += 1;
-    if (!header.startsWith('svc_sk_')) return { ok: false, code: 'keyMissing' };
+    if (!header.startsWith('svc_sk_'))
+      return { ok: false, code: header === '' ? 'keyMissing' : 'keyMalformed' };
     if (header === GOOD_KEY) return this.#active(7);
     if (header === SECOND_KEY) return this.#active(17);
     if (header === OTHER_KEY) return this.#active(9);

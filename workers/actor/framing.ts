@@ -4,6 +4,7 @@
  * - `stream`: every frame is one record, `data: {json}` and two newlines.
  * - `whole`: frames are pieces of one base64 text. Three bytes make four characters, so the framer carries up to two
  *   bytes from one piece to the next. It holds back the first bytes of the payload for the header, which is known last.
+ * - `file`: frames are pieces of one file. Its header is known last, and comes as the head.
  * - `raw`, `raw-pieces`: frames are the payload itself, without times.
  * - `socket`: every frame is one JSON message, with the client's name for the context if it gave one.
  * - `openai-events`: every frame is one server-sent event of that API, without times.
@@ -137,6 +138,30 @@ class WholeFramer implements Framer {
   }
 }
 
+class FileFramer implements Framer {
+  readonly carriesTimes = false;
+  readonly #encoder: Encoder;
+  #payloadBytes = 0;
+
+  constructor(encoder: Encoder) {
+    this.#encoder = encoder;
+  }
+
+  audio(payload: Uint8Array): Uint8Array {
+    this.#payloadBytes += payload.length;
+    return payload;
+  }
+
+  timestamps(): Uint8Array {
+    return NOTHING;
+  }
+
+  end(payload: Uint8Array): { tail: Uint8Array; head: Uint8Array } {
+    const tail = this.audio(payload);
+    return { tail, head: this.#encoder.fileHeader(this.#payloadBytes) };
+  }
+}
+
 class RawFramer implements Framer {
   readonly carriesTimes = false;
   readonly #encoder: Encoder;
@@ -173,6 +198,8 @@ export const createFramer = (framing: Framing, encoder: Encoder, clientContextId
     case 'whole':
     case 'elevenlabs-whole':
       return new WholeFramer(encoder);
+    case 'file':
+      return new FileFramer(encoder);
     case 'raw':
     case 'raw-pieces':
       return new RawFramer(encoder);

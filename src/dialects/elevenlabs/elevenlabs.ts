@@ -1,17 +1,19 @@
 /** The HTTP API of ElevenLabs, as far as its clients use it to speak. */
+import type { Standing } from '../../accounts/admission.js';
 import { voicesOf } from '../../accounts/keys.js';
 import type { HttpDialectConfig } from '../../config.js';
-import { reply, replyError } from '../../front/reply.js';
-import { keyIn } from '../../front/request-head.js';
-import { audioResponder, lineResponder, wholeResponder, type WholeShape } from '../../front/responders.js';
+import { replyError, replyRefused } from '../../front/reply.js';
+import { keyIn, type RequestHead } from '../../front/request-head.js';
+import { lineResponder, wholeResponder, type WholeShape } from '../../front/responders.js';
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
-import { speechRoute, type Responder, type SpeechRouteParts } from '../../front/speech-route.js';
+import { speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
 import type { ActiveKey } from '../../store/store.js';
-import { contentTypeOf } from '../content-types.js';
+import { audioResponders } from '../audio.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
+import { likenessToElevenLabs, stockVoices, warnOfLostVoices } from '../stock-voices.js';
 import { elevenLabsErrors } from './errors.js';
-import { modelList, subscription, voiceList, voicePage } from './lists.js';
+import { modelList, subscription, user, voiceList, voicePage, voiceSettings, voiceView } from './lists.js';
 import { comesWithoutKey, socketAuthentication } from './handshake.js';
 import { parseSpeechBody } from './request.js';
 
@@ -23,6 +25,7 @@ const TIMED_STREAM_PATH = `${STREAM_PATH}/with-timestamps`;
 
 const timedShape: WholeShape = {
   framing: 'elevenlabs-whole',
+  contentType: 'application/json',
   audioName: 'audio_base64',
   timestamps({ words, starts, ends }) {
     const alignment =
@@ -32,22 +35,37 @@ const timedShape: WholeShape = {
   },
 };
 
-export const elevenLabs = ({ port, voices }: HttpDialectConfig, parts: DialectParts): HttpDialect => {
+export const elevenLabs = (
+  { port, voices: configured }: HttpDialectConfig,
+  parts: DialectParts,
+): HttpDialect => {
   const { admission, bounds, config, shared, speech } = parts;
   const keyed: SpeechRouteParts = { admission, speech, isDraining: shared.isDraining, keyOf: keyIn };
   const voiceIds = (key: ActiveKey): readonly string[] => voicesOf(key, speech.voices.speakerIds);
-  const subscriptionRoute: Handler = (exchange, head) => {
-    const caller = admission.authenticate(keyIn(head));
-    const standing = caller.ok ? admission.standing(caller.key) : null;
-    if (caller.ok) exchange.key = caller.key;
-    if (!caller.ok) replyError(exchange, caller.code);
-    else if (standing === null) replyError(exchange, 'unavailable');
-    else reply(exchange, { status: 200, contentType: 'application/json', body: subscription(standing) });
-  };
-  // A file of this API has no length in its header either, so both routes send the audio as it is made.
-  const speak = (timestamps: boolean, responder: Responder): Handler =>
-    speechRoute(keyed, parseSpeechBody({ voices, timestamps }), responder);
-  const audio = speak(false, audioResponder(contentTypeOf));
+  const voices = stockVoices(likenessToElevenLabs, configured);
+  const { speakerIds } = speech.voices;
+  warnOfLostVoices('ELEVENLABS_VOICES', configured, voices, speakerIds, shared.services.log);
+  const voiceIn = ({ parameter }: RequestHead, key: ActiveKey): string =>
+    voices.voiceFor(parameter, voiceIds(key));
+  const standingRoute = (view: (standing: Standing, key: ActiveKey) => string): Handler =>
+    keyedJson(keyed, (key, _, exchange) => {
+      const standing = admission.standing(key);
+      if (standing !== null) return view(standing, key);
+      replyError(exchange, 'unavailable');
+      return null;
+    });
+  const voiceRoute = (view: (parameter: string, voiceId: string) => string): Handler =>
+    keyedJson(keyed, (key, head, exchange) => {
+      const known = voiceIds(key);
+      const voiceId = voiceIn(head, key);
+      if (known.includes(voiceId)) return view(head.parameter, voiceId);
+      replyRefused(exchange, 'voiceUnknown', exchange.services.errors.unknownVoice(head.parameter, known));
+      return null;
+    });
+  const { of: responderOf, streamed } = audioResponders(config.dataDir);
+  // Files of this API come without their length, so both routes send the audio as it is made.
+  const audio = speechRoute(keyed, parseSpeechBody({ voiceIn, timestamps: false, responderOf }), streamed);
+  const timed = parseSpeechBody({ voiceIn, timestamps: true });
   const models = (key: ActiveKey): string =>
     modelList(
       voiceIds(key).map((id) => speech.voices.language(id)),
@@ -60,8 +78,12 @@ export const elevenLabs = ({ port, voices }: HttpDialectConfig, parts: DialectPa
   const routes: readonly Route[] = [
     { path: SPEAK_PATH, method: 'post', handler: audio },
     { path: STREAM_PATH, method: 'post', handler: audio },
-    { path: TIMED_PATH, method: 'post', handler: speak(true, wholeResponder(config.dataDir, timedShape)) },
-    { path: TIMED_STREAM_PATH, method: 'post', handler: speak(true, lineResponder) },
+    {
+      path: TIMED_PATH,
+      method: 'post',
+      handler: speechRoute(keyed, timed, wholeResponder(config.dataDir, timedShape)),
+    },
+    { path: TIMED_STREAM_PATH, method: 'post', handler: speechRoute(keyed, timed, lineResponder) },
     { path: '/v1/voices', method: 'get', handler: keyedJson(keyed, (key) => voiceList(voiceIds(key))) },
     {
       path: '/v2/voices',
@@ -69,7 +91,11 @@ export const elevenLabs = ({ port, voices }: HttpDialectConfig, parts: DialectPa
       handler: keyedJson(keyed, (key, { query }) => voicePage(voiceIds(key), new URLSearchParams(query))),
     },
     { path: '/v1/models', method: 'get', handler: keyedJson(keyed, models) },
-    { path: '/v1/user/subscription', method: 'get', handler: subscriptionRoute },
+    { path: '/v1/voices/:voice', method: 'get', handler: voiceRoute(voiceView) },
+    { path: '/v1/voices/:voice/settings', method: 'get', handler: voiceRoute(() => voiceSettings) },
+    { path: '/v1/voices/settings/default', method: 'get', handler: keyedJson(keyed, () => voiceSettings) },
+    { path: '/v1/user', method: 'get', handler: standingRoute(user) },
+    { path: '/v1/user/subscription', method: 'get', handler: standingRoute(subscription) },
   ];
   return {
     name: 'elevenlabs',

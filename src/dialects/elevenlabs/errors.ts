@@ -18,6 +18,10 @@ const busy: Words = {
 /** Reasons without a row are temporary. */
 const words: Readonly<Partial<Record<SocketErrorReason, Words>>> = {
   keyMissing: { status: 'needs_authorization', message: 'Send an API key in the header xi-api-key.' },
+  keyMalformed: {
+    status: 'invalid_api_key',
+    message: 'Invalid API key: a key of this service begins with svc_sk_.',
+  },
   keyUnknown: { status: 'invalid_api_key', message: 'Invalid API key' },
   creditExhausted: {
     status: 'quota_exceeded',

@@ -8,12 +8,12 @@ import { keyIn, withoutBearer, type RequestHead } from '../../front/request-head
 import type { RefusedSocket, SocketAuthentication } from '../../front/ws/socket-route.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { DialectParts } from '../http-listener.js';
+import type { StockVoices } from '../stock-voices.js';
 import { formatIn } from './formats.js';
-import { voiceIn } from './request.js';
 import { ElevenLabsProtocol, keyInMessage } from './socket.js';
 
 export interface HandshakeParts extends Pick<DialectParts, 'admission' | 'bounds' | 'speech'> {
-  readonly voices: ReadonlyMap<string, string>;
+  readonly voices: StockVoices;
   /** Contexts have ids. */
   readonly isMulti: boolean;
 }
@@ -51,10 +51,12 @@ export const socketAuthentication =
       replyRefused(exchange, 'requestInvalid', { status, body, contentType: 'application/json' });
       return;
     }
-    const voiceId = voiceIn(head, parts.voices);
+    /** Known with the key, which may come later. */
+    let voiceId = '';
     const protocol = new ElevenLabsProtocol(
       {
-        ...{ voiceId, format, isMulti: parts.isMulti },
+        voiceId: () => voiceId,
+        ...{ format, isMulti: parts.isMulti },
         normalization: query.get('apply_text_normalization'),
         isAuto: query.get('auto_mode') === 'true',
         isSync: query.get('sync_alignment') === 'true',
@@ -63,7 +65,12 @@ export const socketAuthentication =
       },
       bounds,
     );
-    const speakerIdsOf = (key: ActiveKey) => voicesOf(key, speech.voices.speakerIds);
+    /** @returns the voices of the key */
+    const chooseVoice = (key: ActiveKey): readonly string[] => {
+      const speakerIds = voicesOf(key, speech.voices.speakerIds);
+      voiceId = parts.voices.voiceFor(head.parameter, speakerIds);
+      return speakerIds;
+    };
 
     const keyOf = (message: Buffer): ActiveKey | RefusedSocket => {
       const caller = admission.authenticate(withoutBearer(keyInMessage(message, bounds)));
@@ -72,7 +79,7 @@ export const socketAuthentication =
         return { reason: isAway ? 'storeUnavailable' : caller.code, text: errors.keyUnknown.socketText };
       }
       const { key } = caller;
-      const speakerIds = speakerIdsOf(key);
+      const speakerIds = chooseVoice(key);
       if (!speakerIds.includes(voiceId))
         return { reason: 'voiceUnknown', text: unknownVoiceMessage(voiceId, speakerIds, bounds) };
       const code = refusalOf(parts, key);
@@ -92,7 +99,7 @@ export const socketAuthentication =
     }
     const { key } = caller;
     exchange.key = key;
-    const speakerIds = speakerIdsOf(key);
+    const speakerIds = chooseVoice(key);
     const code = refusalOf(parts, key);
     if (!speakerIds.includes(voiceId))
       replyRefused(exchange, 'voiceUnknown', exchange.services.errors.unknownVoice(voiceId, speakerIds));

@@ -1,11 +1,21 @@
 /** The lists of the API: voices, models, and the credit that is left. */
 import type { Standing } from '../../accounts/admission.js';
+import type { ActiveKey } from '../../store/store.js';
 import { primaryLanguage } from '../../text/language.js';
 
-/** Only the fields that its clients read, or that their types require. */
-const voiceOf = (voiceId: string) => ({
+/** Those of a voice here are always the same. */
+export const voiceSettings = JSON.stringify({
+  stability: 0.5,
+  similarity_boost: 0.75,
+  style: 0,
+  use_speaker_boost: false,
+  speed: 1,
+});
+
+/** Only the fields that its clients read, or that their types require. @param name of our voice, if the id is another */
+const voiceOf = (voiceId: string, name = voiceId) => ({
   voice_id: voiceId,
-  name: voiceId,
+  name,
   category: 'premade',
   labels: {},
   description: null,
@@ -15,13 +25,15 @@ const voiceOf = (voiceId: string) => ({
   settings: null,
 });
 
+export const voiceView = (voiceId: string, name: string): string => JSON.stringify(voiceOf(voiceId, name));
+
 export const voiceList = (voiceIds: readonly string[]): string =>
-  JSON.stringify({ voices: voiceIds.map(voiceOf) });
+  JSON.stringify({ voices: voiceIds.map((id) => voiceOf(id)) });
 
 /** The second version of the list has pages. All voices fit one. */
 export const voicePage = (voiceIds: readonly string[], query: URLSearchParams): string => {
   const search = (query.get('search') ?? '').toLowerCase();
-  const voices = voiceIds.filter((id) => id.toLowerCase().includes(search)).map(voiceOf);
+  const voices = voiceIds.filter((id) => id.toLowerCase().includes(search)).map((id) => voiceOf(id));
   return JSON.stringify({ voices, has_more: false, total_count: voices.length, next_page_token: null });
 };
 
@@ -60,9 +72,9 @@ export const modelList = (languages: readonly string[], charactersMax: number): 
 /** A key that is not metered: the largest whole number that every client can hold. */
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
-export const subscription = ({ usedCharacters, leftCharacters }: Standing): string => {
+const subscriptionOf = ({ usedCharacters, leftCharacters }: Standing) => {
   const characterCount = Math.min(UNLIMITED, usedCharacters);
-  return JSON.stringify({
+  return {
     tier: 'self_hosted',
     status: leftCharacters > 0 ? 'active' : 'past_due',
     character_count: characterCount,
@@ -83,5 +95,21 @@ export const subscription = ({ usedCharacters, leftCharacters }: Standing): stri
     current_overage: { amount: '0', currency: 'usd' },
     has_open_invoices: false,
     open_invoices: [],
-  });
+  };
 };
+
+export const subscription = (standing: Standing): string => JSON.stringify(subscriptionOf(standing));
+
+/** Its users are the accounts of this service. */
+export const user = (standing: Standing, { accountId }: ActiveKey): string =>
+  JSON.stringify({
+    user_id: String(accountId),
+    workspace_id: String(accountId),
+    subscription: subscriptionOf(standing),
+    is_new_user: false,
+    can_use_delayed_payment_methods: false,
+    is_onboarding_completed: true,
+    is_onboarding_checklist_completed: true,
+    created_at: 0,
+    seat_type: 'workspace_member',
+  });

@@ -20,7 +20,8 @@ import {
 import { stringField, type SpeechRequest } from '../../api/speech-request.js';
 import type { AskedSettings, Speed } from '../../api/speech-settings.js';
 import type { RequestHead } from '../../front/request-head.js';
-import type { Asked } from '../../front/speech-route.js';
+import type { Parser, Responder } from '../../front/speech-route.js';
+import type { ActiveKey } from '../../store/store.js';
 import { formatIn } from './formats.js';
 import { readTags } from './tags.js';
 
@@ -93,19 +94,17 @@ export const settingsIn = (
 });
 
 export interface Reading {
-  /** The ids of our voices, by the names that its clients use. */
-  readonly voices: ReadonlyMap<string, string>;
+  /** The voice in the path, under our own name. */
+  readonly voiceIn: (head: RequestHead, key: ActiveKey) => string;
   /** Whether the answer has the times of characters. */
   readonly timestamps: boolean;
+  /** What makes the answer, where it depends on the request. */
+  readonly responderOf?: (request: SpeechRequest) => Responder;
 }
 
-/** The voice in the path, under our own name. */
-export const voiceIn = (head: RequestHead, voices: ReadonlyMap<string, string>): string =>
-  voices.get(head.parameter) ?? head.parameter;
-
 export const parseSpeechBody =
-  ({ voices, timestamps }: Reading) =>
-  (bytes: Uint8Array, head: RequestHead, bounds: ApiBounds): Asked => {
+  ({ voiceIn, timestamps, responderOf }: Reading): Parser =>
+  (bytes, head, bounds, key) => {
     const format = formatIn(new URLSearchParams(head.query), bounds);
     const before: readonly Issue[] = 'loc' in format ? [format] : [];
     const json: JsonBody = parseJsonBody(bytes, head.contentType, bounds, before);
@@ -117,9 +116,9 @@ export const parseSpeechBody =
     const request: SpeechRequest = {
       text: pieces.map(({ text }) => text).join(''),
       pieces,
-      settings: settingsIn(voiceIn(head, voices), body.apply_text_normalization, body.voice_settings),
+      settings: settingsIn(voiceIn(head, key), body.apply_text_normalization, body.voice_settings),
       format,
       timestamps,
     };
-    return { ok: true, request };
+    return { ok: true, request, ...(responderOf && { responder: responderOf(request) }) };
   };

@@ -55,7 +55,7 @@ const endsSentence = /[.!?…,;:]["'”’)\]]*$/u;
 
 /** What the handshake has decided for all contexts of a socket. */
 export interface SocketSettings {
-  readonly voiceId: string;
+  readonly voiceId: () => string;
   readonly format: AudioFormat;
   /** `apply_text_normalization`. */
   readonly normalization: string | null;
@@ -223,7 +223,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
     return {
       type: 'start',
       contextId,
-      settings: settingsIn(voiceId, normalization, voice_settings),
+      settings: settingsIn(voiceId(), normalization, voice_settings),
       timestamps: true,
       format,
     };

@@ -41,16 +41,17 @@ export const modelUnknown = (id: string, bounds: ApiBounds): ErrorAnswer =>
 /** Its clients try every 429 again, unless this header tells them not to. */
 const NO_RETRY = [['x-should-retry', 'false']] as const;
 
+const incorrectKey = (message: string): ErrorAnswer => answer(401, { message, code: 'invalid_api_key' });
+
 /** Errors without a row are temporary. */
 const answers: Readonly<Partial<Record<ErrorCode, ErrorAnswer>>> = {
-  keyMissing: answer(401, {
-    message: 'You did not send an API key. Send one in the header: Authorization: Bearer svc_sk_...',
-    code: 'invalid_api_key',
-  }),
-  keyUnknown: answer(401, {
-    message: 'Incorrect API key: it does not exist, was revoked or has expired, or its account is suspended.',
-    code: 'invalid_api_key',
-  }),
+  keyMissing: incorrectKey(
+    'You did not send an API key. Send one in the header: Authorization: Bearer svc_sk_...',
+  ),
+  keyMalformed: incorrectKey('Incorrect API key: a key of this service begins with svc_sk_.'),
+  keyUnknown: incorrectKey(
+    'Incorrect API key: it does not exist, was revoked or has expired, or its account is suspended.',
+  ),
   creditExhausted: {
     ...answer(429, {
       message: 'This request exceeds the credit that is left to this API key or its account.',

@@ -3,15 +3,15 @@ import { voicesOf } from '../../accounts/keys.js';
 import type { HttpDialectConfig } from '../../config.js';
 import { identify, reply, replyError, replyRefused } from '../../front/reply.js';
 import { keyIn } from '../../front/request-head.js';
-import { audioResponder, streamingResponder } from '../../front/responders.js';
+import { streamingResponder } from '../../front/responders.js';
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
 import { speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
-import { contentTypeOf } from '../content-types.js';
+import { audioResponders } from '../audio.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
+import { likenessToOpenAi, stockVoices, warnOfLostVoices } from '../stock-voices.js';
 import { modelUnknown, openAiErrors } from './errors.js';
 import { speechParser } from './request.js';
-import { aliasesOf, voiceFor } from './voices.js';
 
 const SPEECH_PATH = '/v1/audio/speech';
 
@@ -21,14 +21,11 @@ const doneEvent = (characters: number): string => {
   return `data: ${JSON.stringify({ type: 'speech.audio.done', usage })}\n\n`;
 };
 
-const responders = {
-  audio: audioResponder(contentTypeOf),
-  sse: streamingResponder(
-    'openai-events',
-    () => ({ contentType: 'text/event-stream; charset=utf-8' }),
-    ({ characters = 0 }) => doneEvent(characters),
-  ),
-};
+const eventResponder = streamingResponder(
+  'openai-events',
+  () => ({ contentType: 'text/event-stream; charset=utf-8' }),
+  ({ characters = 0 }) => doneEvent(characters),
+);
 
 /** Any model is accepted, and none makes a difference: these are the ones that its clients ask for. */
 const modelIds = ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'];
@@ -46,19 +43,20 @@ const voiceList = (names: readonly string[]): string =>
 
 const json = (body: string) => ({ status: 200, contentType: 'application/json', body });
 
-export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts): HttpDialect => {
-  const { admission, bounds, shared, speech } = parts;
+export const openAi = ({ port, voices: configured }: HttpDialectConfig, parts: DialectParts): HttpDialect => {
+  const { admission, bounds, config, shared, speech } = parts;
   const keyed: SpeechRouteParts = { admission, speech, isDraining: shared.isDraining, keyOf: keyIn };
   const speakerIds = (): readonly string[] => speech.voices.speakerIds;
-  const modelRoute: Handler = (exchange, head) => {
-    const caller = admission.authenticate(keyIn(head));
-    if (caller.ok) exchange.key = caller.key;
-    const model = models.find(({ id }) => id === head.parameter);
-    if (!caller.ok) replyError(exchange, caller.code);
-    else if (model === undefined)
-      replyRefused(exchange, 'requestInvalid', modelUnknown(head.parameter, bounds));
-    else reply(exchange, json(JSON.stringify(model)));
-  };
+  const voices = stockVoices(likenessToOpenAi, configured);
+  warnOfLostVoices('OPENAI_VOICES', configured, voices, speakerIds(), shared.services.log);
+  const audio = audioResponders(config.dataDir);
+  const responders = { audio: audio.of, sse: () => eventResponder };
+  const modelRoute = keyedJson(keyed, (_, { parameter }, exchange) => {
+    const model = models.find(({ id }) => id === parameter);
+    if (model !== undefined) return JSON.stringify(model);
+    replyRefused(exchange, 'requestInvalid', modelUnknown(parameter, bounds));
+    return null;
+  });
   /** Open WebUI asks without a key, and then gets the voices of all packs. */
   const voicesRoute: Handler = (exchange, head) => {
     const caller = keyIn(head) === '' ? null : admission.authenticate(keyIn(head));
@@ -68,14 +66,14 @@ export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts)
     }
     if (caller !== null && !identify(exchange, caller.key)) return;
     const own = caller === null ? speakerIds() : voicesOf(caller.key, speakerIds());
-    const aliases = aliasesOf(voices).filter((name) => own.includes(voiceFor(name, voices, own)));
+    const aliases = voices.names.filter((name) => own.includes(voices.voiceFor(name, own)));
     reply(exchange, json(voiceList([...new Set([...own, ...aliases])])));
   };
   const routes: readonly Route[] = [
     {
       path: SPEECH_PATH,
       method: 'post',
-      handler: speechRoute(keyed, speechParser(voices, speakerIds, responders), responders.audio),
+      handler: speechRoute(keyed, speechParser(voices, speakerIds, responders), audio.streamed),
     },
     { path: '/v1/models', method: 'get', handler: keyedJson(keyed, () => modelList) },
     { path: '/v1/models/:id', method: 'get', handler: modelRoute },

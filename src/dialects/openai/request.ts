@@ -9,11 +9,12 @@ import type { ErrorAnswer } from '../../api/error-shape.js';
 import type { AudioFormat } from '../../api/formats.js';
 import { isObject, type ApiBounds } from '../../api/issues.js';
 import { quoted } from '../../api/quoted.js';
+import type { SpeechRequest } from '../../api/speech-request.js';
 import type { Speed } from '../../api/speech-settings.js';
 import { errors } from '../../errors.js';
 import type { Asked, Parser, Responder } from '../../front/speech-route.js';
 import { invalidRequest, unreadableBody } from './errors.js';
-import { voiceFor } from './voices.js';
+import type { StockVoices } from '../stock-voices.js';
 
 /** All audio of this API has this rate. */
 const SAMPLE_RATE_HZ = 24_000;
@@ -114,12 +115,13 @@ const refusal = (fault: ErrorAnswer): Asked => ({ ok: false, reason: 'requestInv
 
 const clampSpeed = (speed: number): Speed => Math.min(VOICE_FASTEST, Math.max(VOICE_SLOWEST, speed));
 
-/** @param configured names of voices that the operator has mapped */
+type ResponderOf = (request: Pick<SpeechRequest, 'format' | 'text'>) => Responder;
+
 export const speechParser =
   (
-    configured: ReadonlyMap<string, string>,
+    { voiceFor }: StockVoices,
     speakerIds: () => readonly string[],
-    responders: Readonly<Record<StreamFormat, Responder>>,
+    responders: Readonly<Record<StreamFormat, ResponderOf>>,
   ): Parser =>
   (bytes, head, bounds, key) => {
     const json = parseJsonBody(bytes, head.contentType, bounds);
@@ -130,21 +132,18 @@ export const speechParser =
     const body = json.value;
     if (!isSpeechBody(body)) return refusal(faultOf(body, bounds));
     const name = typeof body.voice === 'string' ? body.voice : body.voice.id;
-    const voiceId = voiceFor(name, configured, voicesOf(key, speakerIds()));
+    const voiceId = voiceFor(name, voicesOf(key, speakerIds()));
     const speed = body.speed ?? null;
-    return {
-      ok: true,
-      responder: responders[body.stream_format ?? 'audio'],
-      request: {
-        text: body.input,
-        settings: {
-          voiceId,
-          // Its voices read numbers and dates as words.
-          normalizesByDefault: true,
-          speed: speed === null ? null : clampSpeed(speed),
-        },
-        format: formats[body.response_format ?? 'mp3'],
-        timestamps: false,
+    const request: SpeechRequest = {
+      text: body.input,
+      settings: {
+        voiceId,
+        // Its voices read numbers and dates as words.
+        normalizesByDefault: true,
+        speed: speed === null ? null : clampSpeed(speed),
       },
+      format: formats[body.response_format ?? 'mp3'],
+      timestamps: false,
     };
+    return { ok: true, request, responder: responders[body.stream_format ?? 'audio'](request) };
   };

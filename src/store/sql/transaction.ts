@@ -104,7 +104,11 @@ export class Transaction extends People implements StoreTransaction {
     by: { readonly hash: Uint8Array } | { readonly prefix: string } | { readonly keyId: number },
   ): Promise<StoredKey[]> {
     const [column, value] =
-      'hash' in by ? ['hash', by.hash] : 'prefix' in by ? ['prefix', by.prefix] : ['api_keys.id', by.keyId];
+      'hash' in by
+        ? ['hash', by.hash]
+        : 'prefix' in by
+          ? [`substr(prefix, 1, ${by.prefix.length})`, by.prefix]
+          : ['api_keys.id', by.keyId];
     return (await this.sql.all<KeyRow>(selectKeys(`${column} = ?`), value)).map(toKey);
   }
 
@@ -170,8 +174,8 @@ export class Transaction extends People implements StoreTransaction {
     );
   }
 
-  async setMetered(accountId: number): Promise<void> {
-    await this.sql.all('UPDATE accounts SET metered = 1 WHERE id = ?', accountId);
+  async setMetered(accountId: number, isMetered: boolean): Promise<void> {
+    await this.sql.all('UPDATE accounts SET metered = ? WHERE id = ?', isMetered ? 1 : 0, accountId);
   }
 
   async setSpeaking(accountId: number, defaults: SpeakingDefaults): Promise<void> {

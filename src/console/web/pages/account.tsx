@@ -20,7 +20,6 @@ interface Of {
   readonly account: AccountView;
 }
 
-/** The first credit of an account without a limit gives it one. */
 const addCredit = ({ metered }: AccountView): string => (metered ? 'Add credit' : 'Limit credit');
 
 const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) => (
@@ -29,8 +28,10 @@ const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) 
       submit={addCredit(account)}
       onCancel={onClose}
       onSubmit={async (values) => {
+        const { accountId, metered } = account;
         const credits = numberOf(values, 'credits') ?? 0;
-        await call('credit', { accountId: account.accountId, credits });
+        if (metered) await call('credit', { accountId, credits });
+        else await call('meterAccount', { accountId, metered: true, credits });
         await refresh();
         showToast(`${account.name} got ${plural(credits, 'credit')}.`);
         onClose();
@@ -41,13 +42,13 @@ const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) 
         label="Credits"
         type="number"
         required
-        min={1}
+        min={account.metered ? 1 : 0}
         step={1}
         inputMode="numeric"
         hint={
           account.metered
             ? `${creditsLeft(account)} now.`
-            : 'The account has no limit now. From then on it can spend only these credits. What it has spent so far is free.'
+            : 'The account has no limit now. From then on it can spend only these credits and what it had left. What it spent beyond is free.'
         }
       />
     </Form>
@@ -74,14 +75,20 @@ const ChangeSpeech = ({ account, onClose }: Of & { readonly onClose: () => void 
 );
 
 const Manage = ({ account }: Of) => {
-  const [asked, setAsked] = useState<'speech' | 'suspend' | 'delete' | null>(null);
-  const { accountId, name, suspendedAtMs } = account;
+  const [asked, setAsked] = useState<'speech' | 'limit' | 'suspend' | 'delete' | null>(null);
+  const { accountId, metered, name, suspendedAtMs } = account;
   const suspended = suspendedAtMs !== null;
   const close = () => setAsked(null);
   const suspend = async () => {
     await call('suspendAccount', { accountId, suspended: !suspended });
     await refresh();
     showToast(suspended ? `${name} is resumed.` : `${name} is suspended.`);
+    close();
+  };
+  const removeLimit = async () => {
+    await call('meterAccount', { accountId, metered: false, credits: 0 });
+    await refresh();
+    showToast(`${name} has no credit limit.`);
     close();
   };
   const remove = async () => {
@@ -103,6 +110,17 @@ const Manage = ({ account }: Of) => {
           Change speech
         </button>
       </section>
+      {metered && (
+        <section class="card between">
+          <div>
+            <h2>Credit limit</h2>
+            <p class="muted">{creditsLeft(account)}. Requests that need more are refused.</p>
+          </div>
+          <button type="button" class="button" onClick={() => setAsked('limit')}>
+            Remove limit
+          </button>
+        </section>
+      )}
       <section class="card between">
         <div>
           <h2>{suspended ? 'Resume' : 'Suspend'}</h2>
@@ -128,6 +146,18 @@ const Manage = ({ account }: Of) => {
         </button>
       </section>
       {asked === 'speech' && <ChangeSpeech account={account} onClose={close} />}
+      {asked === 'limit' && (
+        <Confirm
+          title={`Remove the credit limit of ${name}?`}
+          act="Remove limit"
+          onAct={removeLimit}
+          onClose={close}
+        >
+          <p>
+            The account never runs out of credit then. You can limit it again: the credit that is left stays.
+          </p>
+        </Confirm>
+      )}
       {asked === 'suspend' && (
         <Confirm
           title={suspended ? `Resume ${name}?` : `Suspend ${name}?`}
