@@ -239,7 +239,7 @@ t.test(
 t.test('a message with thousands of pieces is one text: credit is asked for once', (t) => {
   const format = { encoding: 'pcm', sampleRateHz: 16_000 } as const;
   const settings = {
-    voiceId: 'wren',
+    voiceId: () => 'wren',
     format,
     normalization: null,
     isMulti: true,

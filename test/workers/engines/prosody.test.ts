@@ -26,11 +26,15 @@ interface Parts {
   readonly seed?: number;
   readonly utteranceSeed?: number;
   readonly temperature?: number;
+  readonly wordCount?: number;
 }
 
-const prosodyOf = ({ seed = 1, utteranceSeed = seed, temperature = 1 }: Parts): Prosody =>
+const prosodyOf = ({ seed = 1, utteranceSeed = seed, temperature = 1, wordCount = 8 }: Parts): Prosody =>
   new Prosody(
-    { seed, utteranceSeed, settings: { voiceId: 'someone', temperature, normalizeText: false } },
+    {
+      ...{ seed, utteranceSeed, settings: { voiceId: 'someone', temperature, normalizeText: false } },
+      words: Array.from({ length: wordCount }, (_, i) => ({ start: 2 * i, end: 2 * i + 1 })),
+    },
     speaker,
     {
       logMean: 5,
@@ -88,6 +92,22 @@ t.test('no request has a pace of its own', (t) => {
       t.equal(prosodyOf({ seed, temperature: 3 }).styleOf(0, terminal).values[2], 0);
   t.end();
 });
+
+t.test(
+  'a text of one word has less variety than a sentence; a clause that other segments share has all',
+  (t) => {
+    const spreadOf = (clause: number | null, wordCount: number): number => {
+      const tunes = readings.map(
+        (seed) => prosodyOf({ seed, wordCount }).styleOf(clause, terminals.period).values[3]!,
+      );
+      return Math.sqrt(covariance(tunes, tunes));
+    };
+    const [one, sentence] = [spreadOf(0, 1), spreadOf(0, 8)];
+    t.ok(one > 0.4 * sentence && one < 0.6 * sentence, `${one} of ${sentence}`);
+    t.equal(spreadOf(null, 1), spreadOf(null, 8));
+    t.end();
+  },
+);
 
 t.test('sounds differ in length, and the next ones give back what they take', (t) => {
   const sounds = 30;

@@ -21,9 +21,11 @@ const moodShares = [0.6, 0.5, 0.95, 0.15] as const;
 /**
  * The part of each value's deviation that is drawn. The mean varies most with what is said: two readings of one sentence
  * by the person deviate by half of it. The pace is not drawn: clients send each sentence of a reply as a request, and a
- * reply whose sentences differ in pace limps.
+ * reply whose sentences differ in pace limps. Spread and tune move lengths, too, so a little less of them is drawn, and less
+ * of texts with fewer words than these: in "Yes." nothing balances the length of its one vowel.
  */
-const drawnShares = [0.5, 1, 0, 1] as const;
+const drawnShares = [0.5, 0.9, 0, 0.9] as const;
+const drawnWordsMin = 4;
 
 /** How a clause of a terminal class is spoken. */
 interface Manner {
@@ -78,7 +80,7 @@ const excursionMax = 0.62;
 /** Limits softly: nearly linear up to half of the limit. */
 const limited = (value: number, max: number): number => value / (1 + (value / max) ** 4) ** 0.25;
 
-export type ProsodyRequest = Pick<SegmentRequest, 'seed' | 'utteranceSeed' | 'settings'>;
+export type ProsodyRequest = Pick<SegmentRequest, 'seed' | 'utteranceSeed' | 'settings' | 'words'>;
 
 /** What all speakers of a pack share. */
 export interface Melody {
@@ -107,6 +109,8 @@ export class Prosody {
   readonly #range: number;
   readonly #pace: number;
   readonly #styleSpread: number;
+  /** Of the spread of the segment's own clauses. */
+  readonly #ownShare: number;
   readonly #lengthSpread: number;
   readonly #mood: readonly number[];
   #silences = 0;
@@ -114,7 +118,7 @@ export class Prosody {
   #owed = 0;
 
   constructor(request: ProsodyRequest, speaker: Speaker, melody: Melody) {
-    const { seed, utteranceSeed } = request;
+    const { seed, utteranceSeed, words } = request;
     const { temperature, speed = 1 } = request.settings;
     this.#seed = seed;
     this.#utteranceSeed = utteranceSeed;
@@ -123,6 +127,7 @@ export class Prosody {
     this.#range = speaker.liveliness * rangeAt(temperature);
     this.#pace = 1 / (speaker.rate * speed);
     this.#styleSpread = styleSpreadAt(temperature);
+    this.#ownShare = Math.min(1, words.length / drawnWordsMin);
     this.#lengthSpread = lengthShare * lengthSpreadAt(temperature);
     this.#mood = normals(randomAt(utteranceSeed, draws.mood));
     const random = randomAt(seed, draws.decoder);
@@ -141,9 +146,10 @@ export class Prosody {
     const drawn = own.map(
       (value, i) => Math.sqrt(moodShares[i]!) * this.#mood[i]! + Math.sqrt(1 - moodShares[i]!) * value,
     );
+    const spread = this.#styleSpread * (clause === null ? 1 : this.#ownShare);
     const values = this.#melody.mixing.map((row, i) => {
       const value = row.reduce((sum, weight, j) => sum + weight * drawn[j]!, 0);
-      const style = centre[i]! + this.#styleSpread * drawnShares[i]! * deviation[i]! * value;
+      const style = centre[i]! + spread * drawnShares[i]! * deviation[i]! * value;
       return within(style, styleMax);
     });
     return { terminal: spoken, values };
