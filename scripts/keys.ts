@@ -17,7 +17,7 @@ import {
   type CommandLine,
   type Terminal,
 } from './command.js';
-import { formatTable, formatTime } from './table.js';
+import { formatTable, formatTime, iso } from './table.js';
 
 const usage = `Usage: npm run keys -- COMMAND
 
@@ -32,7 +32,7 @@ const usage = `Usage: npm run keys -- COMMAND
   suspend ACCOUNT                         refuse all keys of an account
   resume ACCOUNT                          accept them again
   revoke KEY                              end a key, at once and for good
-  list                                    show all keys
+  list [--json]                           show all keys; --json for programs, times in ISO 8601
 
 KEY is a key, or its beginning, such as \`list\` shows it. PROPERTIES are:
 
@@ -167,6 +167,22 @@ const table = (found: readonly ListedKey[], nowMs: number): string => {
   return formatTable(rows, numbers);
 };
 
+const json = (found: readonly ListedKey[], nowMs: number): string => {
+  const keys = found.map((key) => ({
+    ...{ key: key.prefix, name: key.name, account: key.account.name, state: stateOf(key, nowMs) },
+    balance: key.account.metered ? key.account.balance : null,
+    created: iso(key.createdAtMs),
+    last_used: iso(key.lastUsedAtMs),
+    ...{ characters: key.characters, credit_limit: key.creditLimit, spent: key.spent },
+    expires: iso(key.expiresAtMs),
+    voices: key.voices,
+    normalize: key.normalizeText ?? key.account.normalizeText,
+    speed: key.speed ?? key.account.speed,
+    lexicon: key.lexiconId ?? key.account.lexiconId,
+  }));
+  return `${JSON.stringify({ keys }, null, 2)}\n`;
+};
+
 export const keys = program('keys', usage, {
   create: {
     options: ['account', 'credits', 'name', ...propertyOptions],
@@ -269,9 +285,10 @@ export const keys = program('keys', usage, {
     },
   },
   list: {
-    run: async (_, terminal) => {
+    flags: ['json'],
+    run: async ({ flag }, terminal) => {
       const found = await open(terminal, false, (administration) => administration.list());
-      terminal.out(table(found, Date.now()));
+      terminal.out((flag('json') ? json : table)(found, Date.now()));
     },
   },
 });

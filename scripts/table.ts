@@ -18,3 +18,6 @@ export const formatTable = (
 /** To the minute; `-` for `null`. */
 export const formatTime = (ms: number | null): string =>
   ms === null ? '-' : new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
+
+/** For programs. */
+export const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());

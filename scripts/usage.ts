@@ -6,7 +6,7 @@ import { limits } from '../src/limits.js';
 import { storeAt } from '../src/store/driver.js';
 import type { Use } from '../src/store/store.js';
 import { parseTime, program, runIfMain, storePlace } from './command.js';
-import { formatTable, formatTime } from './table.js';
+import { formatTable, formatTime, iso } from './table.js';
 
 const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] [--json]
 
@@ -59,8 +59,6 @@ const table = (accounts: readonly AccountUse[]): string => {
   ]);
   return formatTable([heading, ...rows], [1, 2, 3, 4, 5, 6]);
 };
-
-const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
 const useJson = ({ requests, characters, credits, refunded, audioMs, firstAtMs, lastAtMs }: Use) => ({
   requests,

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readConfig } from '../src/config.js';
 import { sampleText } from '../src/text/sample-sentences.js';
-import { VoicePackError } from '../src/threads/voices.js';
+import { VoicePackError, type VoicePack, type Voices } from '../src/threads/voices.js';
 import { entriesIn } from '../workers/engines/entries.js';
 import { UsageError, program, runIfMain } from './command.js';
 import { deviceData } from './device.js';
@@ -30,7 +30,7 @@ const examples: Readonly<Record<string, (path: string) => void | Promise<void>>>
 
 const usage = `Usage: npm run voices -- COMMAND
 
-  list                        show the voice packs in MODELS_DIR, and why others cannot be used
+  list [--json]               show the voice packs in MODELS_DIR, and why others cannot be used
   check PATH                  say what a file or folder is, whether this service speaks it, and how fast
   add PATH [--name ID]        check it, and copy it into MODELS_DIR, whole or not at all
   remove ID                   delete a pack from MODELS_DIR
@@ -46,10 +46,28 @@ const VOICES_SHOWN_MAX = 4;
 
 const takeEffect = 'A running service takes it over at SIGHUP, or at its next start.\n';
 
+const listJson = (packs: readonly VoicePack[], findings: Voices['findings']): string => {
+  const shown = packs.map((pack) => ({
+    ...{ pack: pack.name, format: pack.engine, bytes: bytesOf(pack), licence: pack.licence },
+    voices: pack.voices.map(({ id, language, sampleRateHz }) => ({
+      id,
+      language,
+      sample_rate: sampleRateHz,
+    })),
+  }));
+  const notUsable = findings.map(({ fault }) => fault);
+  return `${JSON.stringify({ packs: shown, not_usable: notUsable }, null, 2)}\n`;
+};
+
 export const voices = program('voices', usage, {
   list: {
-    run: async (_, { env, out }) => {
+    flags: ['json'],
+    run: async ({ flag }, { env, out }) => {
       const { packs, findings } = await installed(placesOf(env));
+      if (flag('json')) {
+        out(listJson(packs, findings));
+        return;
+      }
       const rows = packs.map((pack) => [
         pack.name,
         pack.engine,

@@ -50,6 +50,7 @@ export const dialectUrls = (
     // Its own packages add `/v1`.
     elevenlabs: (port) => ['ElevenLabs', urlOf(scheme, config.host, port)],
     openai: (port) => ['OpenAI', `${urlOf(scheme, config.host, port)}/v1`],
+    browser: (port) => ['Browsers', urlOf(scheme, config.host, port)],
     wyoming: (port) => ['Wyoming', urlOf('tcp', config.wyoming?.host ?? config.host, port)],
   };
   return Object.entries(ports).flatMap(([name, port]) => {

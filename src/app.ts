@@ -8,6 +8,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAdmission, phrases } from './accounts/admission.js';
+import { BrowserTokens } from './accounts/browser-tokens.js';
 import { openWithKeys, type OpeningParts } from './accounts/opening.js';
 import type { Store } from './store/ledger.js';
 import { storeAt } from './store/driver.js';
@@ -196,6 +197,7 @@ export class App {
         reasons: () => [...dispatcher.threads.faults(), ...admission.faults()],
         warnings: () => dispatcher.threads.generations.warnings(),
       };
+      const browserTokens = config.browserPort === null ? null : new BrowserTokens(config.dataDir, bounds);
       const server = createServer({
         config,
         certificate,
@@ -209,6 +211,7 @@ export class App {
           openDialects(
             config,
             { config, certificate, shared, speech: dispatcher, admission, bounds },
+            browserTokens,
             opened.wyomingPayer,
           ),
       });
@@ -225,7 +228,7 @@ export class App {
       });
       if (config.console !== null && plan.hasConsole)
         console = new Console({
-          ...{ admission, bounds, certificate, lexicons, log, metrics, reload, server },
+          ...{ admission, bounds, browserTokens, certificate, lexicons, log, metrics, reload, server },
           config: { ...config, console: config.console },
           ledger: store.ledger,
           speech: dispatcher,
@@ -259,7 +262,7 @@ export class App {
     this.#heapTrim = await HeapTrim.start({ bounds, log, quietMs: () => dispatcher.quietMs });
     try {
       const listening = await server.listen();
-      return { ...listening, consolePort: (await console?.listen(listening.port)) ?? null };
+      return { ...listening, consolePort: (await console?.listen(listening)) ?? null };
     } catch (error) {
       await this.drain();
       throw error;
@@ -399,6 +402,8 @@ export class App {
     const timer = setTimeout(() => this.#endWait(), this.#stages.config.drainMsMax);
     await Promise.race([Promise.all([server.whenIdle(), console?.whenIdle()]), waitEnded]);
     clearTimeout(timer);
+    const cut = server.inFlight + (console?.inFlight ?? 0);
+    if (cut > 0) this.#stages.log.warn({ inFlight: cut }, 'the drain is over: what is left is cut');
     server.close();
     await console?.close();
     const clean = await this.#stages.dispatcher.close(this.#stages.bounds.stepEndMsMax);

@@ -92,6 +92,8 @@ export interface Config {
   readonly elevenLabs: HttpDialectConfig | null;
   /** `OPENAI_PORT` and `OPENAI_VOICES`; `null`: off. */
   readonly openAi: HttpDialectConfig | null;
+  /** `BROWSER_PORT`: the listener for pages with tokens; 0 picks a free port, `null`: off. */
+  readonly browserPort: number | null;
   /** The listener for Home Assistant; `null`: `WYOMING_PORT` is not set. */
   readonly wyoming: WyomingConfig | null;
   /** `DATA_DIR`: the store and the first key. */
@@ -169,20 +171,27 @@ const oneOf = <T extends string>(env: Environment, name: string, values: readonl
 
 const originShape = /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/;
 
+/** An origin in the form that browsers send; `null`: it is none. */
+export const canonicalOrigin = (text: string): string | null => {
+  const given = text.trim().toLowerCase();
+  if (!originShape.test(given) || !URL.canParse(given)) return null;
+  // `origin` omits a default port, as browsers do; for schemes that it does not know it is "null".
+  const { origin } = new URL(given);
+  return origin === 'null' ? given : origin;
+};
+
 /** Origins in the form that browsers send, or `*` alone. */
 const origins = (env: Environment, name: string): readonly string[] => {
   const raw = env[name]?.trim();
   if (raw === undefined || raw === '') return [];
   if (raw === '*') return ['*'];
   return raw.split(',').map((part) => {
-    const origin = part.trim().toLowerCase();
-    if (!originShape.test(origin) || !URL.canParse(origin))
+    const origin = canonicalOrigin(part);
+    if (origin === null)
       throw new ConfigError(
         `${name} must be * or origins such as https://example.com, separated by commas, not "${raw}"`,
       );
-    // `origin` omits a default port, as browsers do; for schemes that it does not know it is "null".
-    const canonical = new URL(origin).origin;
-    return canonical === 'null' ? origin : canonical;
+    return origin;
   });
 };
 
@@ -338,6 +347,7 @@ export const readConfig = (env: Environment): Config => {
       voiceNames(env, 'ELEVENLABS_VOICES'),
     ),
     openAi: httpDialect(optionalInteger(env, 'OPENAI_PORT', 0, LAST_PORT), voiceNames(env, 'OPENAI_VOICES')),
+    browserPort: optionalInteger(env, 'BROWSER_PORT', 0, LAST_PORT),
     wyoming: wyomingConfig(env),
     dataDir: resolve(nonEmpty(env, 'DATA_DIR', './data')),
     storeUrl: storeUrl(env),

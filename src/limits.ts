@@ -354,6 +354,10 @@ export const limits = {
   sessionSeenMs: 60_000,
   /** Sessions of one user; a further one ends the least recently used one. */
   sessionsPerUserMax: 20,
+  /** Tokens that a user has made for programs; further ones are refused. */
+  tokensPerUserMax: 20,
+  /** Milliseconds in which a browser must connect with its token: it is then in a log of addresses at most. */
+  browserTokenMsMax: 60_000,
   /** Milliseconds for which a link that claims the console is valid. */
   claimLinkMsMax: 30 * 60_000,
   /** Milliseconds for which an invitation is valid. */

@@ -4,6 +4,7 @@ import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
 import { writeFirstKey, writeSecret } from './accounts/secret-file.js';
+import { urlOf } from './address.js';
 import { StoreError, type StoreFault } from './store/store.js';
 import { parseCommandLine, readArguments } from './command-line.js';
 import { ConfigError, readConfig } from './config.js';
@@ -13,11 +14,12 @@ import { ListenError } from './front/listener.js';
 import { VoicesHangError } from './threads/synthesis-pool.js';
 import { MachineError } from './plan.js';
 import { createLog, loadTerminal, type ProcessLog } from './log.js';
+import { writePidFile } from './ops/pid-file.js';
 import { VoicePackError } from './threads/voices.js';
 import { limits } from './limits.js';
 
 const usage = `Usage: syrinx              start the service
-       syrinx COMMAND      keys, usage, store, voices, console, phonemes, say or soak: \`syrinx keys --help\` explains it
+       syrinx COMMAND      keys, usage, store, voices, console, phonemes, say, status, reload, stop or soak: \`syrinx keys --help\` explains it
 
   -h, --help               print this
       --version            print the version
@@ -76,6 +78,16 @@ const main = async (): Promise<void> => {
   let isStopping = false;
   const stopping = new AbortController();
 
+  let removePidFile = (): void => undefined;
+  /** Why the service stops: a signal, or an error. */
+  let reason = '';
+
+  /** The last line of the log. @returns whether the process can exit */
+  const endLog = (): Promise<boolean> => {
+    log.info({ reason }, 'stopped');
+    return log.end();
+  };
+
   /** Ends the process without an exit, which would wait for threads inside a model run or a write of the log. */
   const endBySignal = (): void => {
     process.removeAllListeners('SIGTERM');
@@ -87,7 +99,8 @@ const main = async (): Promise<void> => {
     try {
       // A start in progress has nothing to drain: stop after it.
       const isClean = await (await started).drain();
-      const canExit = await log.end();
+      removePidFile();
+      const canExit = await endLog();
       if (isClean && canExit) process.exit(exitCode);
       if (exitCode === 0) {
         endBySignal();
@@ -95,7 +108,7 @@ const main = async (): Promise<void> => {
       }
     } catch (error) {
       log.fatal(describeFault(error), 'the drain failed');
-      await log.end();
+      await endLog();
     }
     // A supervisor takes SIGTERM for a requested end and would not start the service again.
     process.kill(process.pid, 'SIGKILL');
@@ -121,7 +134,8 @@ const main = async (): Promise<void> => {
       receivedAtMs = performance.now();
       if (sinceMs < SIGNAL_ECHO_MS) return;
       log.info({ signal }, 'stopping');
-      if ((isStopping || waitsForStore) && !hasStarted) void log.end().then(endBySignal);
+      reason ||= isFromTerminal && signal === 'SIGHUP' ? 'its terminal was closed' : signal;
+      if ((isStopping || waitsForStore) && !hasStarted) void endLog().then(endBySignal);
       isStopping = true;
       stopping.abort();
       void stop(0);
@@ -131,6 +145,7 @@ const main = async (): Promise<void> => {
   process.on('SIGUSR2', () => void started.then(async (app) => log.info(await app.status(), 'status')));
   process.on('uncaughtException', (error) => {
     log.fatal(describeFault(error), 'uncaught exception');
+    reason ||= `uncaught exception: ${error.message}`;
     void stop(1);
   });
 
@@ -148,7 +163,7 @@ const main = async (): Promise<void> => {
   const startedMs = performance.now();
   const onStoreWait = (fault: StoreFault | null): void => {
     waitsForStore = fault !== null;
-    if (isStopping && waitsForStore) void log.end().then(endBySignal);
+    if (isStopping && waitsForStore) void endLog().then(endBySignal);
   };
   const { app, claimUrl, ...ports } = await App.start({
     ...{ config, log, onFirstKey, onStoreWait },
@@ -156,6 +171,12 @@ const main = async (): Promise<void> => {
   });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
+  try {
+    removePidFile = writePidFile(config.dataDir, ports.port, urlOf('http', opsHost, ports.opsPort));
+  } catch (error) {
+    // A full disk is no reason not to speak.
+    log.warn(describeFault(error), 'there is no PID file: `npm run service` does not find this process');
+  }
   const consoleHost = config.console?.host;
   if (terminal === null) {
     if (claimUrl !== null)

@@ -88,6 +88,13 @@ const callsOver = (
     session: (hash: string) => sessions.session(hash),
     liveSessions: (hashes: readonly string[]) => sessions.liveSessions(hashes),
     signOut: (hash: string, everywhere: boolean) => sessions.signOut(hash, everywhere),
+    tokens: ({ userId }: By) => sessions.tokens(userId),
+    createToken: ({ userId }: By, { name, days }: { readonly name: string; readonly days: number }) =>
+      sessions.makeToken(userId, name, days),
+    revokeToken: async ({ userId }: By, { name }: { readonly name: string }) => {
+      await sessions.revokeToken(userId, name);
+      return {};
+    },
     changePassword: (
       hash: string,
       { current, password }: { readonly current: string; readonly password: string },
@@ -151,6 +158,7 @@ const callsOver = (
       return {};
     },
 
+    key: async (by: By, { keyId }: OfKey) => keyView(await viewAs(by).key(keyId)),
     keys: async (by: By, { accountId }: OfAccount) => (await viewAs(by).keysOf(accountId)).map(keyView),
     createKey: (
       by: By,

@@ -1,18 +1,27 @@
 /**
- * Sessions of the console. A session ends by a sign-out, without activity for `sessionIdleMsMax`, and after
- * `sessionMsMax` in any case. The store has only the hash of its token.
+ * Sessions of the console. A browser's session ends by a sign-out, without activity for `sessionIdleMsMax`, and after
+ * `sessionMsMax` in any case. A user makes sessions for programs, too: tokens, which end at a time that the user chooses. All
+ * of a user's end with a new password. The store has only the hash of a token.
  */
 import { createHmac } from 'node:crypto';
 import type { Bounds } from '../limits.js';
-import type { PeopleView, StoredUser, User } from '../store/people.js';
-import { StoreError, type StoreAdministration, type StoreTransaction } from '../store/store.js';
+import type { PeopleView, StoredToken, StoredUser, User } from '../store/people.js';
+import {
+  AdministrationError,
+  StoreError,
+  type StoreAdministration,
+  type StoreTransaction,
+} from '../store/store.js';
 import { record } from './audit.js';
-import { hashToken, newToken } from './tokens.js';
+import { checkName } from './checks.js';
+import { hashToken, newProgramToken, newToken } from './tokens.js';
 
 export type SessionBounds = Pick<
   Bounds,
-  'sessionIdleMsMax' | 'sessionMsMax' | 'sessionSeenMs' | 'sessionsPerUserMax'
+  'sessionIdleMsMax' | 'sessionMsMax' | 'sessionSeenMs' | 'sessionsPerUserMax' | 'tokensPerUserMax'
 >;
+
+const DAY_MS = 86_400_000;
 
 export interface OpenedSession {
   readonly token: string;
@@ -69,8 +78,10 @@ export class Sessions {
     const session = await view.findSession(hash);
     const nowMs = this.#nowMs();
     const { sessionIdleMsMax, sessionMsMax } = this.#bounds;
-    if (session === null || nowMs - session.seenAtMs >= sessionIdleMsMax) return null;
-    if (nowMs - session.createdAtMs >= sessionMsMax) return null;
+    if (session === null) return null;
+    const { createdAtMs, seenAtMs, token } = session;
+    const endsAtMs = token?.expiresAtMs ?? Math.min(seenAtMs + sessionIdleMsMax, createdAtMs + sessionMsMax);
+    if (nowMs >= endsAtMs) return null;
     const user = await view.findUser({ userId: session.userId });
     return user && { user, seenAtMs: session.seenAtMs };
   }
@@ -102,6 +113,61 @@ export class Sessions {
     } finally {
       this.#noting.delete(hash);
     }
+  }
+
+  /** Those of a user that have not expired. */
+  tokens(userId: number): Promise<readonly StoredToken[]> {
+    return this.#store.read((view) => this.#tokensOf(view, userId));
+  }
+
+  async #tokensOf(view: PeopleView, userId: number): Promise<readonly StoredToken[]> {
+    return (await view.listTokens(userId)).filter(({ expiresAtMs }) => expiresAtMs > this.#nowMs());
+  }
+
+  /** @returns the token, which is not shown again */
+  makeToken(userId: number, name: string, days: number): Promise<{ token: string; view: StoredToken }> {
+    checkName('a token', name);
+    return this.#store.transact(async (store) => {
+      const user = await this.#userOf(store, userId);
+      const nowMs = this.#nowMs();
+      const tokens = await this.#tokensOf(store, userId);
+      if (tokens.some((other) => other.name === name))
+        throw new AdministrationError(
+          'You have a token of this name: choose another one, or revoke it',
+          'conflict',
+          'name',
+        );
+      const { tokensPerUserMax } = this.#bounds;
+      if (tokens.length >= tokensPerUserMax)
+        throw new AdministrationError(
+          `A user has ${tokensPerUserMax} tokens at most: revoke one first`,
+          'conflict',
+        );
+      // One of this name may have expired.
+      await store.endSessions({ userId, token: name });
+      const token = newProgramToken();
+      const view = { name, expiresAtMs: nowMs + days * DAY_MS, createdAtMs: nowMs, seenAtMs: nowMs };
+      await store.addSession(hashToken(token), userId, nowMs, view);
+      const details = `until ${new Date(view.expiresAtMs).toISOString()}`;
+      await record(store, user, { atMs: nowMs, action: 'token.create', subject: name, details });
+      return { token, view };
+    });
+  }
+
+  revokeToken(userId: number, name: string): Promise<void> {
+    return this.#store.transact(async (store) => {
+      const user = await this.#userOf(store, userId);
+      if (!(await store.listTokens(userId)).some((token) => token.name === name))
+        throw new AdministrationError('You have no token of this name', 'notFound', 'name');
+      await store.endSessions({ userId, token: name });
+      await record(store, user, { atMs: this.#nowMs(), action: 'token.revoke', subject: name, details: '' });
+    });
+  }
+
+  async #userOf(view: PeopleView, userId: number): Promise<StoredUser> {
+    const user = await view.findUser({ userId });
+    if (user === null) throw new AdministrationError('You are signed out: sign in again', 'signedOut');
+    return user;
   }
 
   signOut(hash: string, everywhere: boolean): Promise<void> {

@@ -43,7 +43,7 @@ const furtherKeys: Readonly<Record<string, boolean>> = {
 };
 
 /** typia writes a whole number as a multiple of one; JSON Schema has the type `integer`. */
-const withIntegers = (value: Json): Json => {
+export const withIntegers = (value: Json): Json => {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return (value as readonly Json[]).map(withIntegers);
   const members = Object.entries(value).map(([key, member]) => [key, withIntegers(member)] as const);

@@ -15,7 +15,7 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { StorePlace } from '../store/driver.js';
 import type { Pronouncing } from '../threads/messages.js';
-import type { Answer, CallName, Question, Role, User } from './contract.js';
+import type { Answer, CallName, KeyView, Question, Role, User } from './contract.js';
 import { ConsoleRefusal } from './refusal.js';
 
 /**
@@ -28,6 +28,9 @@ export type StoreCall = Extract<
   | 'account'
   | 'keys'
   | 'revokeKey'
+  | 'tokens'
+  | 'createToken'
+  | 'revokeToken'
   | 'usage'
   | 'balance'
   | 'users'
@@ -105,6 +108,8 @@ export interface ConsoleAdministration extends StoreCalls, Pronouncing {
   /** Ends the user's other sessions. `forbidden` with the field `current` if that is wrong. */
   changePassword(tokenHash: string, question: Question<'changePassword'>): Promise<void>;
 
+  /** A key of the actor's. */
+  key(by: Actor, question: { readonly keyId: number }): Promise<KeyView>;
   /** @param installed what the key may name */
   createKey(by: Actor, question: Question<'createKey'>, installed: Installed): Promise<Answer<'createKey'>>;
   /** As `createKey`. The key keeps voices and a lexicon that it has already, even if they are not installed. */
@@ -277,6 +282,9 @@ export const startAdministration = (options: AdministrationOptions): ConsoleAdmi
     liveSessions: call('liveSessions'),
     signOut: call('signOut'),
     changePassword: call('changePassword'),
+    tokens: call('tokens'),
+    createToken: call('createToken'),
+    revokeToken: call('revokeToken'),
     invite: call('invite'),
     invitations: call('invitations'),
     withdrawInvitations: call('withdrawInvitations'),
@@ -290,6 +298,7 @@ export const startAdministration = (options: AdministrationOptions): ConsoleAdmi
     changeAccount: call('changeAccount'),
     suspendAccount: call('suspendAccount'),
     deleteAccount: call('deleteAccount'),
+    key: call('key'),
     keys: call('keys'),
     createKey: call('createKey'),
     changeKey: call('changeKey'),

@@ -43,8 +43,16 @@ export const replyRefusal = (exchange: Exchange, refusal: Refusal): void =>
 export const badRequest = (message: string, field?: string): ConsoleRefusal =>
   new ConsoleRefusal({ code: 'badRequest', message, ...(field !== undefined && { field }) });
 
-export const signedOut = (): ConsoleRefusal =>
-  new ConsoleRefusal({ code: 'signedOut', message: 'You are not signed in, or your session has ended.' });
+export const signedOut = (isProgram: boolean): ConsoleRefusal =>
+  new ConsoleRefusal({
+    code: 'signedOut',
+    message: !isProgram
+      ? 'You are not signed in, or your session has ended.'
+      : 'This token is not valid: it was revoked, has expired, or its user has a new password. Make another one in the console.',
+  });
+
+export const forPeople = (): ConsoleRefusal =>
+  new ConsoleRefusal({ code: 'forbidden', message: 'A token cannot do this: sign in to the console.' });
 
 export const forOperators = (): ConsoleRefusal =>
   new ConsoleRefusal({ code: 'forbidden', message: 'This is for operators of the service.' });

@@ -5,14 +5,19 @@
 import typia, { type IValidation } from 'typia';
 import type { Installed } from '../accounts/checks.js';
 import type { ConsoleAdministration, OpenedSession, StoreCall, StoreCalls } from './administration.js';
-import { forOperators, signedOut } from './answers.js';
+import type { Admission } from '../accounts/admission.js';
+import type { BrowserTokens } from '../accounts/browser-tokens.js';
+import { canonicalOrigin } from '../config.js';
+import { badRequest, forOperators, forPeople, signedOut } from './answers.js';
 import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';
 import type { Lexicons } from '../threads/lexicons.js';
+import { ConsoleRefusal } from './refusal.js';
 import type { Sayer } from './said.js';
 import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
 
-type Who = 'anyone' | 'signedIn' | 'operator';
+/** `person`: a user at the page, and no program with the user's token. */
+type Who = 'anyone' | 'person' | 'signedIn' | 'operator';
 
 /** Who may make a call. */
 export const whoMay = {
@@ -22,12 +27,16 @@ export const whoMay = {
   invitation: 'anyone',
   acceptInvitation: 'anyone',
   signOut: 'anyone',
-  changePassword: 'signedIn',
+  changePassword: 'person',
+  tokens: 'signedIn',
+  createToken: 'person',
+  revokeToken: 'signedIn',
   account: 'signedIn',
   keys: 'signedIn',
   createKey: 'signedIn',
   changeKey: 'signedIn',
   revokeKey: 'signedIn',
+  browserToken: 'signedIn',
   usage: 'signedIn',
   balance: 'signedIn',
   users: 'signedIn',
@@ -62,11 +71,15 @@ export const validators: Validators = {
   acceptInvitation: typia.createValidateEquals<Question<'acceptInvitation'>>(),
   signOut: typia.createValidateEquals<Question<'signOut'>>(),
   changePassword: typia.createValidateEquals<Question<'changePassword'>>(),
+  tokens: typia.createValidateEquals<Question<'tokens'>>(),
+  createToken: typia.createValidateEquals<Question<'createToken'>>(),
+  revokeToken: typia.createValidateEquals<Question<'revokeToken'>>(),
   account: typia.createValidateEquals<Question<'account'>>(),
   keys: typia.createValidateEquals<Question<'keys'>>(),
   createKey: typia.createValidateEquals<Question<'createKey'>>(),
   changeKey: typia.createValidateEquals<Question<'changeKey'>>(),
   revokeKey: typia.createValidateEquals<Question<'revokeKey'>>(),
+  browserToken: typia.createValidateEquals<Question<'browserToken'>>(),
   usage: typia.createValidateEquals<Question<'usage'>>(),
   balance: typia.createValidateEquals<Question<'balance'>>(),
   users: typia.createValidateEquals<Question<'users'>>(),
@@ -108,11 +121,12 @@ type Answers = {
 };
 
 /** @throws {ConsoleRefusal} if the caller may not */
-export const checkRole = (name: CallName, user: User | null): void => {
+export const checkRole = (name: CallName, session: Session | null, isProgram: boolean): void => {
   const who = whoMay[name];
   if (who === 'anyone') return;
-  if (user === null) throw signedOut();
-  if (who === 'operator' && user.role !== 'operator') throw forOperators();
+  if (session === null) throw signedOut(isProgram);
+  if (who === 'person' && session.isProgram) throw forPeople();
+  if (who === 'operator' && session.user.role !== 'operator') throw forOperators();
 };
 
 export interface CallsParts {
@@ -129,19 +143,25 @@ export interface CallsParts {
   readonly url: () => string;
   /** Resolves when the store has all that was spent until now, if it takes writes. */
   readonly settled: () => Promise<void>;
-  readonly about: () => Pick<SessionState, 'version' | 'serviceUrl'>;
+  readonly about: () => Pick<SessionState, 'version' | 'serviceUrl' | 'listensOn' | 'ports'>;
+  readonly admission: Pick<Admission, 'byId'>;
+  /** `null`: the listener for browsers is off. */
+  readonly browserTokens: BrowserTokens | null;
   /** Sessions, keys or accounts may have ended: their streams must end. */
   readonly onEnded: () => void;
 }
 
 /** The session of a call that only signed-in users may make. */
 const sessionOf = ({ session }: Caller): Session => {
-  if (session === null) throw signedOut();
+  if (session === null) throw new Error('`checkRole` lets no such call through');
   return session;
 };
 
+const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal({ code: 'conflict', message });
+
 export const createCalls = (parts: CallsParts): Answers => {
-  const { about, administration, lexicons, onEnded, sayer, settled, throttle, url, voices } = parts;
+  const { about, administration, admission, browserTokens, lexicons, onEnded } = parts;
+  const { sayer, settled, throttle, url, voices } = parts;
   const installed = (): Installed => ({ voices: voices.ids, lexicons: lexicons.names });
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
@@ -225,6 +245,9 @@ export const createCalls = (parts: CallsParts): Answers => {
       onEnded();
       return {};
     },
+    tokens: stored('tokens'),
+    createToken: stored('createToken'),
+    revokeToken: ending('revokeToken'),
     account: afterSettling('account'),
     keys: afterSettling('keys'),
     createKey: async (question, caller) =>
@@ -232,6 +255,22 @@ export const createCalls = (parts: CallsParts): Answers => {
     changeKey: async (question, caller) =>
       administration.changeKey(sessionOf(caller).user, question, installed()),
     revokeKey: stored('revokeKey'),
+    browserToken: async ({ keyId, origin }, caller) => {
+      const pageOrigin = canonicalOrigin(origin);
+      if (pageOrigin === null)
+        throw badRequest('origin must be that of the page, such as https://app.example.com.', 'origin');
+      await administration.key(sessionOf(caller).user, { keyId });
+      if (browserTokens === null)
+        throw conflict('The port for browsers is off: an operator sets BROWSER_PORT.');
+      const found = admission.byId(keyId);
+      if (found.ok) return browserTokens.issue(keyId, pageOrigin);
+      if (found.code === 'unavailable')
+        throw new ConsoleRefusal({
+          code: 'unavailable',
+          message: 'The store cannot be read. Try again in a moment.',
+        });
+      throw conflict('This key is revoked or has expired, or its account is suspended.');
+    },
     usage: afterSettling('usage'),
     balance: afterSettling('balance'),
     users: stored('users'),

@@ -7,13 +7,14 @@
 import { ConnectionPool } from '../front/connections.js';
 import { Listener } from '../front/listener.js';
 import type { Certificate } from '../front/certificate.js';
-import { figuresOf, type Server } from '../front/server.js';
+import { figuresOf, type Listening, type Server } from '../front/server.js';
 import { specificationErrors } from '../api/error-shape.js';
 import { addNotFound, addRoute, wrapHandler, type Route } from '../front/routes.js';
 import { Registry, type InFlight, type Services } from '../front/services.js';
 import { addSocketRoute } from '../front/ws/socket-route.js';
 import { consoleUrl, serviceUrl } from '../address.js';
 import type { Admission } from '../accounts/admission.js';
+import type { BrowserTokens } from '../accounts/browser-tokens.js';
 import type { Config } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -28,11 +29,12 @@ import { readPage } from './assets.js';
 import { CallOrder } from './call-order.js';
 import { createCalls } from './calls.js';
 import type { LiveView } from './contract.js';
+import { describeRoute } from './description.js';
 import { Door } from './dispatch.js';
 import { Gate } from './gate.js';
 import { consolePolicy, Cookies } from './headers.js';
 import { Live } from './live.js';
-import { socketAuthentication, speakRoute } from './playground.js';
+import { playgroundPaths, playgroundRoutes, socketAuthentication } from './playground.js';
 import { Sayer } from './said.js';
 import { Samples, sampleRoute } from './samples.js';
 import { Sessions } from './sessions.js';
@@ -40,7 +42,6 @@ import { Throttle } from './throttle.js';
 import { usageCsvRoute } from './usage-csv.js';
 import { InstalledVoices, type VoicesParts } from './voices.js';
 
-export const SPEAK_PATH = '/api/speak';
 export const SOCKET_PATH = '/api/socket';
 
 export interface ConsoleParts extends VoicesParts {
@@ -49,10 +50,12 @@ export interface ConsoleParts extends VoicesParts {
   };
   readonly certificate: Certificate | null;
   /** The console uses its budgets, its WebSockets and its readiness. */
-  readonly server: Pick<Server, 'shared'>;
+  readonly server: Pick<Server, 'readiness' | 'shared'>;
   /** The compiled `workers/administration.ts`. */
   readonly administrationEntry: URL;
   readonly admission: Admission;
+  /** `null`: the listener for browsers is off. */
+  readonly browserTokens: BrowserTokens | null;
   readonly ledger: Pick<Ledger, 'settled'>;
   readonly speech: Speech;
   readonly lexicons: Pick<Lexicons, 'names' | 'of' | 'reload'>;
@@ -70,7 +73,7 @@ export class Console {
   readonly #live: Live;
   readonly #listener: Listener;
   #port = 0;
-  #servicePort = 0;
+  #listening: Listening = { port: 0, dialectPorts: {} };
   #closed: Promise<void> | undefined;
 
   constructor(parts: ConsoleParts) {
@@ -100,13 +103,18 @@ export class Console {
     const door = new Door({ gate, throttle, order, cookies, sessions });
     const live = new Live({ door, sessions, read: parts.live, log });
     const voices = new InstalledVoices(parts);
-    const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });
+    const about = () => ({
+      version,
+      serviceUrl: serviceUrl(config, this.#listening.port),
+      listensOn: config.host,
+      ports: this.#listening.dialectPorts,
+    });
     const settled = (): Promise<void> => parts.ledger.settled();
-    const { lexicons } = parts;
+    const { admission, browserTokens, lexicons } = parts;
     const packs = () => parts.generation().packs;
     const sayer = new Sayer({ administration, bounds, lexicons, packs });
     const calls = createCalls({
-      ...{ administration, lexicons, sayer, throttle, voices, about, settled },
+      ...{ administration, admission, browserTokens, lexicons, sayer, throttle, voices, about, settled },
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });
@@ -120,6 +128,7 @@ export class Console {
     const samples = new Samples({ speech: parts.speech, textFor: (id) => voices.sampleTextOf(id), bounds });
     const routes: readonly Route[] = [
       ...door.callRoutes(calls),
+      { path: '/api/administration.json', method: 'get', handler: describeRoute(door, sessions) },
       { path: '/api/live', method: 'get', handler: live.handler },
       { path: '/api/sample', method: 'get', handler: sampleRoute(door, sessions, samples) },
       {
@@ -135,10 +144,14 @@ export class Console {
       ...{ host, port, certificate, connections, bounds, clock, log, metrics },
       variables: { host: 'CONSOLE_HOST', port: 'CONSOLE_PORT' },
       addRoutes: (app) => {
-        const playground = { ...parts, ...server.shared, administration, door, sessions };
+        const { readiness, shared } = server;
+        const playground = {
+          ...{ ...parts, ...shared, administration, door, sessions, readiness },
+          spoolFolder: config.dataDir,
+        };
         // Speech is answered as on the public port, its errors included.
         const speech: Services = { ...this.#services, bounds, errors: specificationErrors(bounds) };
-        addRoute(app, speech, { path: SPEAK_PATH, method: 'post', handler: speakRoute(playground) });
+        for (const route of playgroundRoutes(playground)) addRoute(app, speech, route);
         addSocketRoute(app, SOCKET_PATH, {
           ...server.shared,
           services: speech,
@@ -165,18 +178,18 @@ export class Console {
 
   /** Open streams and their buffers, for the metrics. */
   get figures(): Pick<Figures, 'streams' | 'bufferedBytes'> {
-    const { streams, bufferedBytes } = figuresOf(this.#services.registry, [SPEAK_PATH]);
+    const { streams, bufferedBytes } = figuresOf(this.#services.registry, playgroundPaths);
     const { speaking } = this.#parts.server.shared.sockets.ofRoute(SOCKET_PATH);
     return { streams: new Map([...streams, [SOCKET_PATH, speaking]]), bufferedBytes };
   }
 
   /**
-   * @param servicePort that the service listens on, for what the page shows
+   * @param listening where the service listens, for what the page shows
    * @returns the port, chosen by the system if the configured one is 0
    * @throws {ListenError}
    */
-  async listen(servicePort: number): Promise<number> {
-    this.#servicePort = servicePort;
+  async listen(listening: Listening): Promise<number> {
+    this.#listening = listening;
     this.#port = await this.#listener.listen();
     return this.#port;
   }

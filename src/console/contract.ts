@@ -1,8 +1,8 @@
 /**
  * What the console's page asks of the console's server. Both import these types, and the server validates with them.
  *
- * Every call is `POST /api/NAME` with a JSON object, answered by 200 with the JSON of `answer`, or by an error status with
- * a `Refusal`. Times are milliseconds since 1970.
+ * Every call is `POST /api/NAME` with a JSON object, and with the cookie of a session or a user's token in `authorization`. It
+ * is answered by 200 with the JSON of `answer`, or by an error status with a `Refusal`. Times are milliseconds since 1970.
  */
 import type { tags } from 'typia';
 import type { SpeakingDefaults, Speed } from '../api/speech-settings.js';
@@ -44,9 +44,21 @@ export interface SessionState {
   readonly claimed: boolean;
   /** Who is signed in. */
   readonly user: User | null;
-  /** The service's version, and its public address as the configuration has it. */
+  /** The service's version, its public address for clients on its machine, and `HOST`. */
   readonly version: string;
   readonly serviceUrl: string;
+  readonly listensOn: string;
+  /** The ports of other APIs that are on, by the names of their listeners: `openai`, `browser` ... */
+  readonly ports: Readonly<Record<string, number>>;
+}
+
+/** A token of a user, for a program. */
+export interface TokenView {
+  readonly name: string;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+  /** To the minute. */
+  readonly seenAtMs: number;
 }
 
 /** Its speaking defaults are those of its keys that set nothing. */
@@ -193,6 +205,12 @@ export interface SaidView {
   }[];
 }
 
+/** For one page in a browser: it must connect until then. */
+export interface BrowserToken {
+  readonly token: string;
+  readonly expiresAtMs: number;
+}
+
 export interface InvitationLink {
   /** Complete. Shown once. */
   readonly url: string;
@@ -222,6 +240,16 @@ export interface Calls {
     { readonly current: string & tags.MaxLength<256>; readonly password: Password },
     Nothing
   >;
+  /** The user's own. */
+  tokens: Call<Nothing, readonly TokenView[]>;
+  createToken: Call<
+    {
+      readonly name: Name;
+      readonly days: number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<366>;
+    },
+    { readonly token: string; readonly view: TokenView }
+  >;
+  revokeToken: Call<{ readonly name: Name }, Nothing>;
 
   // Operators, and the members of the account.
   account: Call<{ readonly accountId: Id }, AccountView>;
@@ -232,6 +260,8 @@ export interface Calls {
   >;
   changeKey: Call<{ readonly keyId: Id; readonly changes: KeyChanges }, KeyView>;
   revokeKey: Call<{ readonly keyId: Id }, KeyView>;
+  /** A page of this origin can then speak for the key, on the port for browsers. */
+  browserToken: Call<{ readonly keyId: Id; readonly origin: string & tags.MaxLength<300> }, BrowserToken>;
   usage: Call<UsageQuestion, UsagePage>;
   balance: Call<{ readonly accountId: Id }, readonly BalanceRow[]>;
   users: Call<{ readonly accountId: Id | null }, readonly User[]>;
@@ -274,20 +304,19 @@ export type Question<N extends CallName> = Calls[N]['question'];
 export type Answer<N extends CallName> = Calls[N]['answer'];
 
 /*
- * Further routes, with the session's cookie:
+ * Further routes, with the session's cookie or a token:
  *
  *   GET  /api/live                 operators: server-sent events, one `LiveView` a second
  *   GET  /api/usage.csv?accountId&fromMs&toMs&step   all rows of `usage`
- *   POST /api/speak                `SpeakQuestion`; answered as POST /v1/tts/stream is, errors included; speaks for the
- *                                  hidden key of the account: a member's own, an operator's choice
- *   WS   /api/socket?accountId     the WebSocket of the specification, with the same hidden key
+ *   GET  /api/administration.json  these calls, as an OpenAPI document
  *   GET  /api/sample?voice         a short mp3 of a voice, made once and kept in memory; costs nothing
+ *
+ * And the routes of the specification, for the hidden key of the account: a member's own, an operator's choice. They answer
+ * as on the public port, errors included:
+ *
+ *   POST /api/v1/tts/stream?accountId ...
+ *   WS   /api/socket?accountId
  */
-export interface SpeakQuestion {
-  readonly accountId: Id;
-  /** A body of POST /v1/tts/stream. */
-  readonly request: Readonly<Record<string, unknown>>;
-}
 
 export interface LiveView {
   readonly atMs: number;

@@ -14,7 +14,7 @@ import type { CallOrder } from './call-order.js';
 import type { CallName, User } from './contract.js';
 import type { Gate } from './gate.js';
 import type { Cookies } from './headers.js';
-import type { Sessions } from './sessions.js';
+import { isOfProgram, type Sessions } from './sessions.js';
 import type { Throttle } from './throttle.js';
 
 /** All bodies that come to the console together have the part of one key. */
@@ -113,7 +113,7 @@ export class Door {
           const headers: Header[] = [];
           const session = await sessions.find(head);
           if (session !== null) exchange.known();
-          checkRole(name, session?.user ?? null);
+          checkRole(name, session, isOfProgram(head));
           const caller: Caller = {
             ...{ address, session },
             tokenHash: sessions.hashIn(head),

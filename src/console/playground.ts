@@ -1,25 +1,34 @@
 /**
- * Speech for the playground: the speech route and the WebSocket of the specification, for the hidden key of an account.
- * Only the authentication differs: a session replaces the key in the header.
+ * The operations of the specification for the console's users, below `/api`: only the authentication differs. A session, and
+ * an account in the query, replace the key in the header: they give the hidden key of the account.
  */
 import typia from 'typia';
 import type { Admission } from '../accounts/admission.js';
-import { readSpeechRequest } from '../api/speech-request.js';
+import { operations, type OperationId } from '../api/operations.js';
 import type { Member } from '../byte-budget.js';
-import { replyError, replyUnavailable } from '../front/reply.js';
+import { readBody } from '../front/body-reader.js';
+import type { Exchange } from '../front/exchange.js';
+import { reply, replyError, replyUnavailable } from '../front/reply.js';
 import type { RequestHead } from '../front/request-head.js';
-import { streamResponder } from '../front/responders.js';
-import type { Handler } from '../front/routes.js';
-import { speak, type SpeechRouteParts } from '../front/speech-route.js';
+import type { Handler, Route } from '../front/routes.js';
+import {
+  healthAnswer,
+  keyedOperations,
+  readyAnswer,
+  speechPaths,
+  type KeyedOperations,
+  type SpecificationParts,
+} from '../front/specification.js';
+import { speak } from '../front/speech-route.js';
 import type { SocketAuthentication } from '../front/ws/socket-route.js';
+import type { ActiveKey } from '../store/store.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
-import type { SpeakQuestion } from './contract.js';
+import type { Question } from './contract.js';
 import type { Door } from './dispatch.js';
 import type { Session, Sessions } from './sessions.js';
 
-export interface PlaygroundParts extends SpeechRouteParts {
-  readonly admission: Admission;
+export interface PlaygroundParts extends SpecificationParts {
   readonly administration: Pick<ConsoleAdministration, 'playgroundKey'>;
   readonly sessions: Sessions;
   readonly door: Door;
@@ -28,8 +37,7 @@ export interface PlaygroundParts extends SpeechRouteParts {
 /** All bodies that wait for their session together have the part of one key. */
 const WAITING: Member = 'waiting for a session of the console';
 
-const validateQuestion = typia.createValidateEquals<SpeakQuestion>();
-const isId = typia.createIs<SpeakQuestion['accountId']>();
+const isId = typia.createIs<Question<'account'>['accountId']>();
 
 /** `null`: the account is suspended. */
 const keyOf = async (
@@ -39,48 +47,91 @@ const keyOf = async (
 ): Promise<ReturnType<Admission['byId']>> =>
   admission.byId(await administration.playgroundKey(session.user, { accountId }));
 
-/** `POST /api/speak` */
-export const speakRoute =
-  (parts: PlaygroundParts): Handler =>
-  (exchange, head) => {
-    const { door, sessions } = parts;
-    if (!door.admits(exchange, head)) return;
-    const isLate = parts.isDraining();
-    door.readQuestion(exchange, head, validateQuestion, ({ accountId, request }, bytes) => {
-      // The body waits for the session: it counts until then.
-      const { bodyBudget, bounds, turns } = exchange.services;
-      const part = bodyBudget.of(WAITING);
-      if (!part.take(bytes)) {
-        replyUnavailable(exchange, 'bodyPoolExhausted');
-        return;
-      }
-      const answer = async (): Promise<void> => {
-        const session = await sessions.demand(head);
-        const found = await keyOf(parts, session, accountId);
-        if (exchange.isOver) return;
-        if (!found.ok) {
-          replyError(exchange, found.code);
-          return;
-        }
-        const { key } = found;
-        exchange.key = key;
-        exchange.onOver(sessions.open(session, () => exchange.drop('revoked')));
-        turns.of(key.accountId).run(bytes, () => {
-          const asked = readSpeechRequest(request, bounds);
-          speak(parts, exchange, { key, isLate }, asked, streamResponder);
-        });
-      };
-      answer()
-        .catch((error: unknown) => exchange.guard(() => replyFault(exchange, error)))
-        .finally(() => part.giveBack(bytes));
-    });
-  };
-
 const accountIn = (head: RequestHead): number => {
   const text = new URLSearchParams(head.query).get('accountId') ?? '';
   const accountId = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
   if (!isId(accountId)) throw badRequest('accountId must be the number of an account.', 'accountId');
   return accountId;
+};
+
+/** Finds the hidden key, or answers why there is none. */
+const withKey = async (
+  parts: PlaygroundParts,
+  exchange: Exchange,
+  head: RequestHead,
+  act: (key: ActiveKey, session: Session) => void,
+): Promise<void> => {
+  try {
+    const session = await parts.sessions.demand(head);
+    const found = await keyOf(parts, session, accountIn(head));
+    exchange.guard(() => {
+      if (found.ok) {
+        exchange.key = found.key;
+        act(found.key, session);
+      } else replyError(exchange, found.code);
+    });
+  } catch (error) {
+    exchange.guard(() => replyFault(exchange, error));
+  }
+};
+
+const speakRoute =
+  (parts: PlaygroundParts, { parse, responder }: KeyedOperations['speaking']['createSpeech']): Handler =>
+  (exchange, head) => {
+    if (!parts.door.admits(exchange, head)) return;
+    const isLate = parts.isDraining();
+    const { bodyBudget, bounds, turns } = exchange.services;
+    const part = bodyBudget.of(WAITING);
+    readBody(exchange, head, WAITING, (body) => {
+      // It waits for the session, and counts until then. It is valid only now.
+      const bytes = Uint8Array.from(body);
+      if (!part.take(bytes.length)) {
+        replyUnavailable(exchange, 'bodyPoolExhausted');
+        return;
+      }
+      void withKey(parts, exchange, head, (key, session) => {
+        exchange.onOver(parts.sessions.open(session, () => exchange.drop('revoked')));
+        turns.of(key.accountId).run(bytes.length, () => {
+          speak(parts, exchange, { key, isLate }, parse(bytes, head, bounds, key), responder);
+        });
+      }).finally(() => part.giveBack(bytes.length));
+    });
+  };
+
+const jsonRoute =
+  (parts: PlaygroundParts, body: (key: ActiveKey) => string): Handler =>
+  (exchange, head) => {
+    if (!parts.door.admits(exchange, head)) return;
+    void withKey(parts, exchange, head, (key) =>
+      reply(exchange, { status: 200, contentType: 'application/json', body: body(key) }),
+    );
+  };
+
+const pathOf = (path: string): string => `/api${path}`;
+
+/** Those that speak, for the metrics. */
+export const playgroundPaths = speechPaths.map(pathOf);
+
+export const playgroundRoutes = (parts: PlaygroundParts): readonly Route[] => {
+  const { door, readiness } = parts;
+  const { json, speaking } = keyedOperations(parts);
+  const handlers: Record<OperationId, Handler> = {
+    createSpeech: speakRoute(parts, speaking.createSpeech),
+    streamSpeech: speakRoute(parts, speaking.streamSpeech),
+    speakForVoicePlatform: speakRoute(parts, speaking.speakForVoicePlatform),
+    listSpeakers: jsonRoute(parts, json.listSpeakers),
+    describe: jsonRoute(parts, json.describe),
+    isAlive: (exchange, head) => {
+      if (door.admits(exchange, head)) reply(exchange, healthAnswer());
+    },
+    isReady: (exchange, head) => {
+      if (door.admits(exchange, head)) reply(exchange, readyAnswer(readiness));
+    },
+  };
+  return (Object.keys(handlers) as OperationId[]).map((id) => {
+    const { method, path } = operations[id];
+    return { method, path: pathOf(path), handler: handlers[id] };
+  });
 };
 
 /** `WS /api/socket` */

@@ -1,8 +1,8 @@
 /**
  * Who is signed in, and their open streams: speech, WebSockets and live views end with the session that opened them.
  */
-import { hashToken } from '../accounts/tokens.js';
-import type { RequestHead } from '../front/request-head.js';
+import { hashToken, isProgramToken } from '../accounts/tokens.js';
+import { withoutBearer, type RequestHead } from '../front/request-head.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { describeFault } from '../fault.js';
@@ -15,7 +15,16 @@ import { ConsoleRefusal } from './refusal.js';
 export interface Session {
   readonly user: User;
   readonly tokenHash: string;
+  /** A program's, by a token of the user. */
+  readonly isProgram: boolean;
 }
+
+/** Where a request shows who makes it: a program in `authorization`, a browser by its cookie. */
+type Shown = Pick<RequestHead, 'authorization' | 'cookie'>;
+
+/** A proxy in front may ask for a password of its own, which browsers send in the same header. */
+export const isOfProgram = ({ authorization }: Pick<RequestHead, 'authorization'>): boolean =>
+  /^Bearer /i.test(authorization);
 
 export interface SessionsParts {
   readonly administration: Pick<ConsoleAdministration, 'session' | 'liveSessions'>;
@@ -37,23 +46,25 @@ export class Sessions {
     this.#parts = parts;
   }
 
-  /** Hash of the session's token that the browser sent; `null` if it sent none. */
-  hashIn(head: Pick<RequestHead, 'cookie'>): string | null {
-    const token = this.#parts.cookies.session(head);
-    return token === null ? null : hashToken(token);
+  /** Hash of the session's token that the client sent; `null` if it sent none. */
+  hashIn(head: Shown): string | null {
+    const isProgram = isOfProgram(head);
+    const token = isProgram ? withoutBearer(head.authorization) : this.#parts.cookies.session(head);
+    // A token in a cookie, or a browser's session in the header, would be what it is not.
+    return token === null || isProgramToken(token) !== isProgram ? null : hashToken(token);
   }
 
-  async find(head: Pick<RequestHead, 'cookie'>): Promise<Session | null> {
+  async find(head: Shown): Promise<Session | null> {
     const tokenHash = this.hashIn(head);
     if (tokenHash === null) return null;
     const user = await this.#parts.administration.session(tokenHash);
-    return user === null ? null : { user, tokenHash };
+    return user === null ? null : { user, tokenHash, isProgram: isOfProgram(head) };
   }
 
   /** @throws {ConsoleRefusal} `signedOut` */
-  async demand(head: Pick<RequestHead, 'cookie'>): Promise<Session> {
+  async demand(head: Shown): Promise<Session> {
     const session = await this.find(head);
-    if (session === null) throw signedOut();
+    if (session === null) throw signedOut(isOfProgram(head));
     return session;
   }
 

@@ -2,21 +2,29 @@
 import type { PlaygroundKey } from '../accounts/administration.js';
 import type { Config } from '../config.js';
 import type { FurtherListener } from '../front/server.js';
+import type { BrowserTokens } from '../accounts/browser-tokens.js';
+import { browser } from './browser.js';
 import { elevenLabs } from './elevenlabs/elevenlabs.js';
 import { HttpListener, type DialectParts } from './http-listener.js';
 import { openAi } from './openai/openai.js';
 import { WyomingListener } from './wyoming/wyoming.js';
 
-/** @param wyomingPayer the key that pays for clients of Wyoming; `null`: Wyoming is off */
+/**
+ * @param browserTokens `null`: the listener for browsers is off
+ * @param wyomingPayer the key that pays for clients of Wyoming; `null`: Wyoming is off
+ */
 export const openDialects = (
-  config: Pick<Config, 'elevenLabs' | 'openAi' | 'wyoming'>,
+  config: Pick<Config, 'browserPort' | 'elevenLabs' | 'openAi' | 'wyoming'>,
   parts: DialectParts,
+  browserTokens: BrowserTokens | null,
   wyomingPayer: PlaygroundKey | null,
 ): readonly FurtherListener[] => {
   const listeners: FurtherListener[] = [];
   if (config.elevenLabs !== null)
     listeners.push(new HttpListener(parts, elevenLabs(config.elevenLabs, parts)));
   if (config.openAi !== null) listeners.push(new HttpListener(parts, openAi(config.openAi, parts)));
+  if (config.browserPort !== null && browserTokens !== null)
+    listeners.push(new HttpListener(parts, browser(config.browserPort, parts, browserTokens)));
   if (config.wyoming !== null && wyomingPayer !== null)
     listeners.push(new WyomingListener(parts, config.wyoming, wyomingPayer));
   return listeners;

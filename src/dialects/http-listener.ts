@@ -40,6 +40,8 @@ export interface HttpDialect {
   /** Its paths that speak. */
   readonly speechPaths: readonly string[];
   readonly socketPaths: readonly SocketPath[];
+  /** Whose pages may call it: by default those of `CORS_ORIGINS`. */
+  readonly corsOrigins?: readonly string[];
 }
 
 /**
@@ -61,7 +63,7 @@ export class HttpListener implements FurtherListener {
     const { isDraining, sockets } = shared;
     const connections = shared.connections.listener();
     const routePrefix = `${dialect.name}:`;
-    const cors = new Cors(config.corsOrigins, corsHeaders);
+    const cors = new Cors(dialect.corsOrigins ?? config.corsOrigins, corsHeaders);
     const services: Services = {
       ...shared.services,
       ...{ connections, cors, routePrefix },

@@ -16,7 +16,13 @@ import { identify, reply, replyError } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import { rawResponder, streamResponder, wholeResponder } from './responders.js';
 import type { Handler, Route } from './routes.js';
-import { speechRoute, type Parser, type SpeechRouteParts } from './speech-route.js';
+import {
+  authenticate,
+  speechRoute,
+  type Parser,
+  type Responder,
+  type SpeechRouteParts,
+} from './speech-route.js';
 
 export interface Readiness {
   /** Why no speech should be sent here now, one phrase each; empty if it may. */
@@ -52,11 +58,11 @@ export const readyAnswer = (readiness: Readiness) => {
  */
 export const keyedJson =
   (
-    { admission, keyOf }: Pick<SpeechRouteParts, 'admission' | 'keyOf'>,
+    parts: Pick<SpeechRouteParts, 'admission' | 'authenticate'>,
     body: (key: ActiveKey, head: RequestHead, exchange: Exchange) => string | null,
   ): Handler =>
   (exchange, head) => {
-    const caller = admission.authenticate(keyOf?.(head) ?? head.apiKey);
+    const caller = authenticate(parts, exchange, head);
     if (!caller.ok) {
       replyError(exchange, caller.code);
       return;
@@ -85,7 +91,7 @@ const openApi = (speech: Pick<Speech, 'voices'>, bounds: Bounds): ((key: ActiveK
   return (key) => describe(voicesOf(key, speech.voices.speakerIds));
 };
 
-const speechBody: Parser = (body, head, bounds) => parseSpeechRequest(body, head.contentType, bounds);
+export const speechBody: Parser = (body, head, bounds) => parseSpeechRequest(body, head.contentType, bounds);
 
 const platformBody: Parser = (body, head, bounds) =>
   parseVoicePlatform(body, head.contentType, new URLSearchParams(head.query).get('voice'), bounds);
@@ -104,18 +110,48 @@ export const speechPaths: readonly string[] = [
   operations.speakForVoicePlatform.path,
 ];
 
+/** How an operation reads its body, and how it answers. */
+interface Speaking {
+  readonly parse: Parser;
+  readonly responder: Responder;
+}
+
+/** How the operations answer a request whose key is known. */
+export interface KeyedOperations {
+  readonly speaking: Readonly<Record<'createSpeech' | 'streamSpeech' | 'speakForVoicePlatform', Speaking>>;
+  /** The JSON of those that take no work. */
+  readonly json: Readonly<Record<'listSpeakers' | 'describe', (key: ActiveKey) => string>>;
+}
+
+export const keyedOperations = ({
+  bounds,
+  speech,
+  spoolFolder,
+}: Pick<SpecificationParts, 'bounds' | 'speech' | 'spoolFolder'>): KeyedOperations => ({
+  speaking: {
+    createSpeech: { parse: speechBody, responder: wholeResponder(spoolFolder) },
+    streamSpeech: { parse: speechBody, responder: streamResponder },
+    speakForVoicePlatform: { parse: platformBody, responder: rawResponder },
+  },
+  json: {
+    listSpeakers: (key) => {
+      const list: SpeakerList = { speaker_ids: [...voicesOf(key, speech.voices.speakerIds)] };
+      return JSON.stringify(list);
+    },
+    describe: openApi(speech, bounds),
+  },
+});
+
 export const specificationRoutes = (parts: SpecificationParts): readonly Route[] => {
-  const { bounds, readiness, speech } = parts;
-  const speakers = (key: ActiveKey): string => {
-    const list: SpeakerList = { speaker_ids: [...voicesOf(key, speech.voices.speakerIds)] };
-    return JSON.stringify(list);
-  };
+  const { readiness } = parts;
+  const { json, speaking } = keyedOperations(parts);
+  const speak = ({ parse, responder }: Speaking): Handler => speechRoute(parts, parse, responder);
   const handlers: Record<OperationId, Handler> = {
-    createSpeech: speechRoute(parts, speechBody, wholeResponder(parts.spoolFolder)),
-    streamSpeech: speechRoute(parts, speechBody, streamResponder),
-    speakForVoicePlatform: speechRoute(parts, platformBody, rawResponder),
-    listSpeakers: keyedJson(parts, speakers),
-    describe: keyedJson(parts, openApi(speech, bounds)),
+    createSpeech: speak(speaking.createSpeech),
+    streamSpeech: speak(speaking.streamSpeech),
+    speakForVoicePlatform: speak(speaking.speakForVoicePlatform),
+    listSpeakers: keyedJson(parts, json.listSpeakers),
+    describe: keyedJson(parts, json.describe),
     isAlive: (exchange) => reply(exchange, healthAnswer()),
     isReady: (exchange) => reply(exchange, readyAnswer(readiness)),
   };

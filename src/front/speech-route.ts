@@ -4,7 +4,7 @@
  *
  *   key 401 -> connections of its account 503 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> capacity 503 -> context
  */
-import type { Admission } from '../accounts/admission.js';
+import type { Admission, Authentication } from '../accounts/admission.js';
 import { voicesOf } from '../accounts/keys.js';
 import type { Lease } from '../accounts/lease.js';
 import type { ActiveKey } from '../store/store.js';
@@ -29,8 +29,8 @@ export interface SpeechRouteParts {
   readonly admission: Admission;
   /** The service takes no new speech. */
   readonly isDraining: () => boolean;
-  /** Where a request has its key: by default in `x-api-key`. */
-  readonly keyOf?: (head: RequestHead) => string;
+  /** Who asks: by default the key in `x-api-key`. */
+  readonly authenticate?: (exchange: Exchange, head: RequestHead) => Authentication;
 }
 
 /** A route's parsed body; without a request, the answer is an empty 200. */
@@ -171,10 +171,16 @@ export const speak = (
   else exchange.onOver(() => waiting.cancel());
 };
 
+export const authenticate = (
+  parts: Pick<SpeechRouteParts, 'admission' | 'authenticate'>,
+  exchange: Exchange,
+  head: RequestHead,
+): Authentication => parts.authenticate?.(exchange, head) ?? parts.admission.authenticate(head.apiKey);
+
 export const speechRoute =
   (parts: SpeechRouteParts, parse: Parser, responder: Responder): Handler =>
   (exchange, head) => {
-    const caller = parts.admission.authenticate(parts.keyOf?.(head) ?? head.apiKey);
+    const caller = authenticate(parts, exchange, head);
     if (!caller.ok) {
       replyError(exchange, caller.code);
       return;

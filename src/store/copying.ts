@@ -66,7 +66,11 @@ const tables: readonly Table[] = [
     keys: byId,
     columns: ['id', 'name', 'handle', 'role', 'account_id', 'password', 'created_at_ms', 'last_seen_at_ms'],
   },
-  { name: 'sessions', keys: byHash, columns: ['hash', 'user_id', 'created_at_ms', 'seen_at_ms'] },
+  {
+    name: 'sessions',
+    keys: byHash,
+    columns: ['hash', 'user_id', 'created_at_ms', 'seen_at_ms', 'name', 'expires_at_ms'],
+  },
   { name: 'links', keys: byHash, columns: ['hash', 'kind', 'account_id', 'expires_at_ms'] },
   {
     name: 'audit',

@@ -36,8 +36,21 @@ export interface NewUser {
   readonly password: string;
 }
 
+/** A program's session, which a user makes for it. No two of a user have the same name. */
+export interface TokenTerms {
+  readonly name: string;
+  readonly expiresAtMs: number;
+}
+
 export interface StoredSession {
   readonly userId: number;
+  readonly createdAtMs: number;
+  readonly seenAtMs: number;
+  /** `null`: a browser's session. */
+  readonly token: TokenTerms | null;
+}
+
+export interface StoredToken extends TokenTerms {
   readonly createdAtMs: number;
   readonly seenAtMs: number;
 }
@@ -79,6 +92,8 @@ export interface PeopleView {
   listUsers(accountId: number | null): Awaitable<readonly User[]>;
   countOperators(): Awaitable<number>;
   findSession(hash: string): Awaitable<StoredSession | null>;
+  /** In the order of their names. */
+  listTokens(userId: number): Awaitable<readonly StoredToken[]>;
   findLink(hash: string): Awaitable<StoredLink | null>;
   countLinks(): Awaitable<number>;
   /** In the order of their ends. */
@@ -93,17 +108,22 @@ export interface PeopleTransaction extends PeopleView {
   setPassword(userId: number, password: string): Awaitable<void>;
   /** With its sessions. */
   removeUser(userId: number): Awaitable<void>;
-  addSession(hash: string, userId: number, atMs: number): Awaitable<void>;
+  /** @param token absent: of a browser */
+  addSession(hash: string, userId: number, atMs: number, token?: TokenTerms): Awaitable<void>;
   /** Notes activity of a session, and of its user. */
   seeSession(hash: string, atMs: number): Awaitable<void>;
-  /** @param by one session, or all of a user but for one, or all that began or were seen before these times */
+  /**
+   * @param by one session; or all of a user but for one, tokens too; or a token of a user; or all of browsers that began or
+   * were seen before these times
+   */
   endSessions(
     by:
       | { readonly hash: string }
       | { readonly userId: number; readonly exceptHash: string | null }
+      | { readonly userId: number; readonly token: string }
       | { readonly beganBeforeMs: number; readonly seenBeforeMs: number },
   ): Awaitable<void>;
-  /** Ends the sessions of a user that were seen least recently. */
+  /** Ends the sessions of a user's browsers that were seen least recently. */
   keepSessions(userId: number, sessionsMax: number): Awaitable<void>;
   addLink(hash: string, link: StoredLink): Awaitable<void>;
   /** @param by one link, all of a kind, those that `listLinks` has, or all that have expired at a time */

@@ -23,6 +23,8 @@ export const checkPages = async (t: Test, options: PersonOptions): Promise<void>
     '/usage': 'Usage',
     '/live': 'Live',
     '/voices': 'Voices',
+    '/connect': 'Connect',
+    '/docs': 'API',
     '/operators': 'Operators',
     '/audit': 'Audit',
     '/profile': 'Ada',

@@ -47,7 +47,7 @@ const script = `
   let answer = null;
   window.fetch = async (...asked) => {
     const response = await fetch(...asked);
-    if (response.url.endsWith('/api/speak')) {
+    if (response.url.includes('/api/v1/tts/stream')) {
       answer = response.clone().text();
       // Of a stream that is cut, nobody asks.
       answer.catch(() => undefined);

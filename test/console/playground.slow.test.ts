@@ -143,7 +143,7 @@ t.test('stop ends the request and falls silent within 100 ms', async (t) => {
   const failed = page.waitForEvent('requestfailed');
   const silentMs = await ears.silentAfter('Stop');
   t.ok(silentMs < 100, `${silentMs} ms`);
-  t.match((await failed).url(), /\/api\/speak$/);
+  t.match((await failed).url(), /\/api\/v1\/tts\/stream\?accountId=\d+$/);
   t.equal(await status(), 'Stopped.');
   await beginLong();
   await ada.field('Text').press('Escape');
@@ -209,13 +209,13 @@ t.test('the tenth stream of an account is refused, and one that ends makes room'
   t.teardown(() => others.abort());
   const streams = await Promise.all(
     Array.from({ length: 9 }, () =>
-      fetch(`${rig.url}/api/speak`, {
+      fetch(`${rig.url}/api/v1/tts/stream?accountId=${accountId}`, {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
           cookie: cookies.map(({ name, value }) => `${name}=${value}`).join('; '),
         },
-        body: JSON.stringify({ accountId, request: { text: prose(400), voice: 'wren' } }),
+        body: JSON.stringify({ text: prose(400), voice: 'wren' }),
         signal: others.signal,
       }),
     ),

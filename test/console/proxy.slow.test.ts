@@ -58,12 +58,17 @@ t.test('the console works behind nginx', { skip: missingTool('nginx', 'openssl')
   await textOf(page);
 
   const spoken = await post(
-    '/api/speak',
-    { accountId, request: { text: 'Yes.', voice: 'wren' } },
+    `/api/v1/tts/stream?accountId=${accountId}`,
+    { text: 'Yes.', voice: 'wren' },
     { cookie },
   );
   t.equal(spoken.status, 200);
   t.match(await textOf(spoken), /^data: /);
+  const made = await post('/api/createToken', { name: 'billing', days: 1 }, { cookie });
+  const { token } = JSON.parse(await textOf(made)) as { token: string };
+  const byProgram = await post('/api/accounts', {}, { authorization: `Bearer ${token}` });
+  t.equal(byProgram.status, 200, 'the proxy passes on the token of a program');
+  await textOf(byProgram);
   const live = await get('/api/live', { cookie });
   t.equal(live.status, 200);
   const first = await live.body.iterator({ destroyOnReturn: false }).next();

@@ -9,7 +9,11 @@ import { openWs } from '../support/socket-client.js';
 type Questions = { readonly [N in CallName]: Question<N> };
 
 t.test('every route with every role and with none', async (t) => {
-  const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' }, SCRIPTED);
+  const service = await startService(
+    t,
+    { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0', BROWSER_PORT: '0' },
+    SCRIPTED,
+  );
   const operator = await ConsoleClient.claim(service);
   const own = await operator.call('createAccount', { name: 'own', credits: 1_000_000 });
   const other = await operator.call('createAccount', { name: 'other', credits: 1_000_000 });
@@ -42,6 +46,10 @@ t.test('every route with every role and with none', async (t) => {
     usage: { accountId, ...day },
     balance: { accountId },
     users: { accountId },
+    browserToken: { keyId: key.keyId, origin: 'https://app.example.com' },
+    tokens: {},
+    createToken: { name: 'nightly', days: 1 },
+    revokeToken: { name: 'nightly' },
     voices: {},
     lexicons: {},
     said: { accountId, voice: 'wren', text: 'Hello.', normalize: false },
@@ -87,14 +95,16 @@ t.test('every route with every role and with none', async (t) => {
     t.equal(await statusOf(nobody, 'signIn'), 403);
     for (const path of ['/api/live', '/api/sample?voice=wren', `/api/usage.csv?fromMs=0&toMs=1&step=day`])
       t.equal((await nobody.ask(path)).status, 401, path);
-    t.equal((await nobody.post('/api/speak', { accountId, request: {} })).status, 401);
+    t.equal((await nobody.post(`/api/v1/tts/stream?accountId=${accountId}`, {})).status, 401);
     const forged = new ConsoleClient(service.consolePort);
     forged.cookies.set('syrinx-session', 'A'.repeat(43));
     for (const name of closed) t.equal(await statusOf(forged, name), 401, name);
   });
 
   await t.test('a member of another account reaches nothing of this one', async (t) => {
-    const refused = closed.filter((name) => !/^(?:voices|lexicons|changePassword)$/.test(name));
+    const refused = closed.filter(
+      (name) => !/^(?:voices|lexicons|changePassword|tokens|createToken|revokeToken)$/.test(name),
+    );
     for (const name of refused) {
       const status = await statusOf(stranger, name);
       t.match(status, whoMay[name] === 'operator' ? /^403$/ : /^(?:403|404)$/, name);
@@ -107,7 +117,10 @@ t.test('every route with every role and with none', async (t) => {
     t.match((await stranger.ask(csv)).status, /^(?:403|404)$/);
     t.match((await stranger.ask(csv.replace(/accountId=\d+&/, ''))).status, /^(?:403|404)$/);
     const request = { text: 'Yes.', voice: 'wren' };
-    t.match((await stranger.post('/api/speak', { accountId, request })).status, /^(?:403|404)$/);
+    t.match(
+      (await stranger.post(`/api/v1/tts/stream?accountId=${accountId}`, request)).status,
+      /^(?:403|404)$/,
+    );
     await t.rejects(openConsoleWs(service.consolePort, stranger, accountId));
     t.equal(
       (await operator.call('keys', { accountId })).find(({ keyId }) => keyId === key.keyId)?.name,
@@ -121,6 +134,10 @@ t.test('every route with every role and with none', async (t) => {
       'keys',
       'createKey',
       'changeKey',
+      'browserToken',
+      'createToken',
+      'tokens',
+      'revokeToken',
       'usage',
       'balance',
       'users',
@@ -134,14 +151,18 @@ t.test('every route with every role and with none', async (t) => {
     t.equal((await member.ask('/api/live')).status, 403);
     t.equal((await member.ask(`/api/usage.csv?accountId=${accountId}&fromMs=0&toMs=1&step=day`)).status, 200);
     t.equal((await member.ask('/api/sample?voice=wren')).status, 200);
-    const speak = await member.post('/api/speak', { accountId, request: { text: 'Yes.', voice: 'wren' } });
+    const speak = await member.post(`/api/v1/tts/stream?accountId=${accountId}`, {
+      text: 'Yes.',
+      voice: 'wren',
+    });
     t.equal(speak.status, 200);
     await speak.text();
     t.equal(await statusOf(member, 'revokeKey'), 200);
   });
 
   await t.test('an operator reaches all', async (t) => {
-    const acts = closed.filter((name) => name !== 'changePassword' && name !== 'changeKey');
+    // The member has revoked the key of these.
+    const acts = closed.filter((name) => !/^(?:changePassword|changeKey|browserToken)$/.test(name));
     for (const name of acts)
       t.equal(await statusOf(operator, name), /^(?:deleteAccount|removeUser)$/.test(name) ? 404 : 200, name);
     const live = await operator.ask('/api/live');

@@ -21,6 +21,7 @@ t.test('the console of a service', async (t) => {
   const operator = await ConsoleClient.claim(service);
   const account = await operator.call('createAccount', { name: 'own', credits: 100_000 });
   const { accountId } = account;
+  const speakPath = `/api/v1/tts/stream?accountId=${accountId}`;
 
   await t.test('every answer tells the browser to be strict', async (t) => {
     const answers = [
@@ -32,8 +33,8 @@ t.test('the console of a service', async (t) => {
       await operator.post('/api/session', {}),
       await operator.post('/api/session', { x: 1 }),
       await operator.post('/api/keys', 'x'.repeat(limits.consoleBodyBytesMax + 1)),
-      await operator.post('/api/speak', { accountId, request: { text: 'Yes.', voice: 'wren' } }),
-      await operator.post('/api/speak', { accountId, request: { text: 1 } }),
+      await operator.post(speakPath, { text: 'Yes.', voice: 'wren' }),
+      await operator.post(speakPath, { text: 1 }),
       await new ConsoleClient(consolePort).ask('/api/live'),
     ];
     for (const answer of answers) {
@@ -78,9 +79,9 @@ t.test('the console of a service', async (t) => {
 
   await t.test('the head of a stream leaves room for audio in its first write', async (t) => {
     const raw = await RawClient.open(consolePort);
-    const body = JSON.stringify({ accountId, request: { text: 'Yes.', voice: 'wren' } });
+    const body = JSON.stringify({ text: 'Yes.', voice: 'wren' });
     raw.send(
-      `POST /api/speak HTTP/1.1\r\nhost: 127.0.0.1\r\ncookie: ${operator.cookie}\r\ncontent-type: application/json\r\n` +
+      `POST ${speakPath} HTTP/1.1\r\nhost: 127.0.0.1\r\ncookie: ${operator.cookie}\r\ncontent-type: application/json\r\n` +
         `content-length: ${body.length}\r\n\r\n${body}`,
     );
     const { headers, status } = await raw.response();
@@ -104,7 +105,7 @@ t.test('the console of a service', async (t) => {
       const call = await operator.post('/api/createAccount', { name: 'evil', credits: null }, { headers });
       t.equal(call.status, 403, named);
       t.match(await call.json(), { code: 'forbidden' });
-      t.equal((await operator.post('/api/speak', { accountId, request: {} }, { headers })).status, 403);
+      t.equal((await operator.post(speakPath, {}, { headers })).status, 403);
       for (const path of ['/api/live', '/api/sample?voice=wren', '/api/usage.csv?fromMs=0&toMs=1&step=day'])
         t.equal((await operator.ask(path, { headers })).status, 403, `${path} ${named}`);
       await t.rejects(
@@ -213,7 +214,7 @@ t.test('the console of a service', async (t) => {
   });
 
   await t.test('the public port knows nothing of the console', async (t) => {
-    for (const path of ['/api/session', '/api/speak', '/api/socket', '/accounts', '/'])
+    for (const path of ['/api/session', '/api/v1/tts/stream', '/api/socket', '/accounts', '/'])
       t.equal((await fetch(service.url + path, { headers: { cookie: operator.cookie } })).status, 404, path);
     const answer = await fetch(`${service.url}/healthz`);
     t.notOk(answer.headers.get('content-security-policy'));

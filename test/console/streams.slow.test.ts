@@ -38,14 +38,16 @@ t.test('the playground of a service', async (t) => {
   const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' }, SCRIPTED);
   const operator = await ConsoleClient.claim(service);
   const { accountId } = await operator.call('createAccount', { name: 'own', credits: 1_000_000 });
+  const speakPath = `/api/v1/tts/stream?accountId=${accountId}`;
   const speech = (text: string) => ({
-    accountId,
-    request: { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } },
+    text,
+    voice: 'wren',
+    response_format: { encoding: 'pcm', sample_rate: 48_000 },
   });
   /** A long stream of which the first record was read. */
   const speaking = async (client: ConsoleClient, text = prose(400)) => {
     const aborter = new AbortController();
-    const response = await client.post('/api/speak', speech(text), { signal: aborter.signal });
+    const response = await client.post(speakPath, speech(text), { signal: aborter.signal });
     const records = recordsOf(response);
     await records.next();
     const rest = async (): Promise<void> => {
@@ -56,7 +58,7 @@ t.test('the playground of a service', async (t) => {
 
   await t.test('speaks, charges the account, and shows it as Playground', async (t) => {
     const before = await operator.call('account', { accountId });
-    const answer = await operator.post('/api/speak', speech('Good morning. '.repeat(4)));
+    const answer = await operator.post(speakPath, speech('Good morning. '.repeat(4)));
     t.equal(answer.status, 200);
     t.equal(answer.headers.get('content-type'), 'text/plain; charset=utf-8');
     t.ok((await readStream(answer)).audio.length > 0);
@@ -80,7 +82,7 @@ t.test('the playground of a service', async (t) => {
     const { key } = await operator.call('createKey', { accountId, properties: {} });
     for (const request of [{ text: 1 }, { text: 'x', voice: 'nobody' }, { text: '', voice: 'wren' }, {}]) {
       const there = await service.post('/v1/tts/stream', request, { key });
-      const here = await operator.post('/api/speak', { accountId, request });
+      const here = await operator.post(speakPath, request);
       t.equal(here.status, there.status, JSON.stringify(request));
       t.equal(await here.text(), await there.text());
     }
@@ -88,11 +90,11 @@ t.test('the playground of a service', async (t) => {
 
   await t.test('has nine slots of its own', async (t) => {
     const streams = await Promise.all(Array.from({ length: 9 }, () => speaking(operator)));
-    const tenth = await operator.post('/api/speak', speech('One more.'));
+    const tenth = await operator.post(speakPath, speech('One more.'));
     t.equal(tenth.status, 429);
     t.match(await tenth.json(), { error: 'Rate limit exceeded' });
     for (const { abort } of streams) abort();
-    t.ok(await until(async () => (await operator.post('/api/speak', speech('Yes.'))).status === 200));
+    t.ok(await until(async () => (await operator.post(speakPath, speech('Yes.'))).status === 200));
   });
 
   await t.test('a WebSocket speaks as on the public port', async (t) => {
@@ -116,7 +118,7 @@ t.test('the playground of a service', async (t) => {
     t.match(await socket.closing(), { code: 1008 });
     t.match(
       service.logged('request').find(({ outcome }) => outcome === 'revoked'),
-      { route: '/api/speak', status: 200 },
+      { route: '/api/v1/tts/stream', status: 200 },
     );
   });
 
@@ -130,7 +132,7 @@ t.test('the playground of a service', async (t) => {
     await operator.call('suspendAccount', { accountId, suspended: true });
     t.ok(await endsWithin(rest(), SOON_MS));
     t.match(await socket.closing(), { code: 1008 });
-    const refused = await member.post('/api/speak', speech('Yes.'));
+    const refused = await member.post(speakPath, speech('Yes.'));
     t.equal(refused.status, 401);
     t.match(await refused.json(), { error: 'INVALID_API_KEY' });
     t.notOk((await views.next()).done, 'the live view goes on');
@@ -151,7 +153,7 @@ t.test('the playground of a service', async (t) => {
     t.ok(second!.atMs - first!.atMs >= 800, 'one each second');
     t.match(second, {
       ready: true,
-      streams: { '/api/speak': 1, '/v1/tts': 0 },
+      streams: { '/api/v1/tts/stream': 1, '/v1/tts': 0 },
       firstAudioMs: { p50: Number, p95: Number, p99: Number },
       threads: { synthesis: 1 },
       voices: Number,

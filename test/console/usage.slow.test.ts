@@ -44,9 +44,8 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
   await listen(port, { path: '/v1/tts', key: one, text: `${proseOf(1_500)} Then !throw it breaks.` });
   const text = proseOf(70);
   const speak = async () => {
-    const spoken = await operator.post('/api/speak', {
-      accountId,
-      request: { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } },
+    const spoken = await operator.post(`/api/v1/tts/stream?accountId=${accountId}`, {
+      ...{ text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } },
     });
     t.equal(spoken.status, 200);
     await spoken.arrayBuffer();

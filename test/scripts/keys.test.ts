@@ -130,6 +130,14 @@ t.test('revoke takes a key or its prefix; list shows prefixes, never a key', asy
   t.match(rows[1], /^svc_sk_\w{6}\.\.\. +account-1 +not metered +\d{4}-\d\d-\d\d \d\d:\d\d +- +0 +revoked$/);
   t.match(rows[2], /^svc_sk_\w{6}\.\.\. +account-2 +4 /);
   t.notOk(stdout.includes(one) || stdout.includes(other));
+  const listed = await keys('list', '--json');
+  t.match(JSON.parse(listed.stdout), {
+    keys: [
+      { key: one.slice(0, 13), account: 'account-1', state: 'revoked', balance: null, last_used: null },
+      { key: other.slice(0, 13), account: 'account-2', state: 'revoked', balance: 4, created: /T.*Z$/ },
+    ],
+  });
+  t.notOk(listed.stdout.includes(one) || listed.stdout.includes(other));
 });
 
 t.test('speaking defaults are set for keys and accounts, and listed with their source', async (t) => {

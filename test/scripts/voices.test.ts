@@ -113,6 +113,13 @@ t.test('a refusal of a file says why, and leaves nothing behind', async (t) => {
     listed.stdout,
     /\nNot usable:\n {2}\S+empty: the folder is empty\n {2}\S+decoder\.onnx: a Git LFS pointer/,
   );
+  const { stdout: json } = await voices('list', '--json');
+  t.match(JSON.parse(json), {
+    packs: [
+      { pack: 'syrinx-en', format: 'syrinx', voices: [{ id: 'wren', language: 'en', sample_rate: 24_000 }] },
+    ],
+    not_usable: [/empty: the folder is empty/, /a Git LFS pointer/],
+  });
   t.match(await voices('remove', 'robin'), { status: 0 }, 'a pack that cannot be used has a name');
   t.match(await voices('list', '--name', 'x'), { status: 2, stderr: /"list" takes no --name/ });
 });

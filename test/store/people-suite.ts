@@ -108,7 +108,10 @@ export const peopleSuite = (
       await transaction.addSession('x', other, 1_000);
       t.match(await transaction.findUser({ userId }), { lastSeenAtMs: 1_003 });
       await transaction.seeSession('a', 5_000);
-      t.strictSame(await transaction.findSession('a'), { userId, createdAtMs: 1_000, seenAtMs: 5_000 });
+      t.strictSame(await transaction.findSession('a'), {
+        ...{ userId, createdAtMs: 1_000, seenAtMs: 5_000 },
+        token: null,
+      });
       t.match(await transaction.findUser({ userId }), { lastSeenAtMs: 5_000 });
       await transaction.keepSessions(userId, 3);
       t.equal(await alive(), 'acdx', 'the one that was seen least recently ends');
@@ -121,7 +124,16 @@ export const peopleSuite = (
       t.equal(await alive(), 'a', 'those without activity');
       await transaction.endSessions({ beganBeforeMs: 1_001, seenBeforeMs: 0 });
       t.equal(await alive(), '', 'those that are too old');
-      await transaction.addSession('b', userId, 1);
+      const token = { name: 'billing', expiresAtMs: 9_000 };
+      await transaction.addSession('b', userId, 1, token);
+      await transaction.addSession('d', other, 1, token);
+      await transaction.endSessions({ beganBeforeMs: 2, seenBeforeMs: 2 });
+      await transaction.keepSessions(userId, 0);
+      t.equal(await alive(), 'bd', 'a token ends by neither');
+      t.match(await transaction.findSession('b'), { token });
+      t.strictSame(await transaction.listTokens(userId), [{ ...token, createdAtMs: 1, seenAtMs: 1 }]);
+      await transaction.endSessions({ userId: other, token: 'billing' });
+      t.equal(await alive(), 'b', 'one of a name, of its user only');
       await transaction.addSession('c', userId, 1);
       await transaction.endSessions({ userId, exceptHash: null });
       await transaction.addSession('d', other, 1);

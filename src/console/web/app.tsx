@@ -2,6 +2,7 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 import type { Refusal, SessionState, User } from '../contract.js';
 import { call, onSignedOut } from './call.js';
+import { lazyPage } from './parts/lazy.js';
 import { Empty, Page, Problem, Waiting } from './parts/page.js';
 import { Toast } from './parts/toast.js';
 import { AccountPage } from './pages/account.js';
@@ -18,6 +19,9 @@ import { navigate, usePath } from './route.js';
 import { ConsoleContext } from './session.js';
 import { Shell } from './shell.js';
 import { forgetAnswers, toRefusal } from './use-call.js';
+
+const DocsPage = lazyPage(async () => (await import('./docs/docs.js')).DocsPage);
+const ConnectPage = lazyPage(async () => (await import('./connect/connect.js')).ConnectPage);
 
 const entrances = { '/sign-in': SignInPage, '/claim': ClaimPage, '/invite': AcceptPage };
 
@@ -41,6 +45,10 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
     case '/':
     case '/playground':
       return <PlaygroundPage />;
+    case '/connect':
+      return <ConnectPage />;
+    case '/docs':
+      return <DocsPage />;
     case '/voices':
       return <VoicesPage />;
     case '/profile':

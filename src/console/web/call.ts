@@ -41,24 +41,28 @@ export const onSignedOut = (listener: () => void): void => {
 export const noticeSignedOut = (): void => whenSignedOut();
 
 /** @throws {CallError} */
-export const call = async <N extends CallName>(
+export const call = <N extends CallName>(
   name: N,
   question: Question<N>,
   signal?: AbortSignal,
-): Promise<Answer<N>> => {
+): Promise<Answer<N>> =>
+  ask(`/api/${name}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(question),
+    ...(signal === undefined ? {} : { signal }),
+  });
+
+/** The JSON of an answer. @throws {CallError} */
+export const ask = async <T>(path: string, init: RequestInit): Promise<T> => {
   let response: Response;
   try {
-    response = await fetch(`/api/${name}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(question),
-      ...(signal === undefined ? {} : { signal }),
-    });
+    response = await fetch(path, init);
   } catch (error) {
-    if (signal?.aborted === true) throw error;
+    if (init.signal?.aborted === true) throw error;
     throw new CallError(unanswered);
   }
-  if (response.ok) return (await response.json()) as Answer<N>;
+  if (response.ok) return (await response.json()) as T;
   const refusal = await refusalOf(response);
   if (refusal.code === 'signedOut') whenSignedOut();
   throw new CallError(refusal);

@@ -17,6 +17,8 @@ interface PageLink {
 const linksOf = ({ role, accountId }: User): readonly PageLink[] => {
   const playground: PageLink = { path: '/playground', label: 'Playground', icon: 'playground' };
   const voices: PageLink = { path: '/voices', label: 'Voices', icon: 'voices' };
+  const connect: PageLink = { path: '/connect', label: 'Connect', icon: 'connect' };
+  const docs: PageLink = { path: '/docs', label: 'API', icon: 'docs' };
   if (role === 'operator')
     return [
       playground,
@@ -24,6 +26,8 @@ const linksOf = ({ role, accountId }: User): readonly PageLink[] => {
       { path: '/usage', label: 'Usage', icon: 'usage' },
       { path: '/live', label: 'Live', icon: 'live' },
       voices,
+      connect,
+      docs,
       { path: '/operators', label: 'Operators', icon: 'operators' },
       { path: '/audit', label: 'Audit', icon: 'audit' },
     ];
@@ -34,6 +38,8 @@ const linksOf = ({ role, accountId }: User): readonly PageLink[] => {
     { path: `${own}/usage`, label: 'Usage', icon: 'usage' },
     { path: `${own}/users`, label: 'Users', icon: 'accounts' },
     voices,
+    connect,
+    docs,
   ];
 };
 

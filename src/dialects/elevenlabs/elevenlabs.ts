@@ -40,7 +40,10 @@ export const elevenLabs = (
   parts: DialectParts,
 ): HttpDialect => {
   const { admission, bounds, config, shared, speech } = parts;
-  const keyed: SpeechRouteParts = { admission, speech, isDraining: shared.isDraining, keyOf: keyIn };
+  const keyed: SpeechRouteParts = {
+    ...{ admission, speech, isDraining: shared.isDraining },
+    authenticate: (_, head) => admission.authenticate(keyIn(head)),
+  };
   const voiceIds = (key: ActiveKey): readonly string[] => voicesOf(key, speech.voices.speakerIds);
   const voices = stockVoices(likenessToElevenLabs, configured);
   const { speakerIds } = speech.voices;

@@ -45,7 +45,10 @@ const json = (body: string) => ({ status: 200, contentType: 'application/json', 
 
 export const openAi = ({ port, voices: configured }: HttpDialectConfig, parts: DialectParts): HttpDialect => {
   const { admission, bounds, config, shared, speech } = parts;
-  const keyed: SpeechRouteParts = { admission, speech, isDraining: shared.isDraining, keyOf: keyIn };
+  const keyed: SpeechRouteParts = {
+    ...{ admission, speech, isDraining: shared.isDraining },
+    authenticate: (_, head) => admission.authenticate(keyIn(head)),
+  };
   const speakerIds = (): readonly string[] => speech.voices.speakerIds;
   const voices = stockVoices(likenessToOpenAi, configured);
   warnOfLostVoices('OPENAI_VOICES', configured, voices, speakerIds(), shared.services.log);

@@ -35,6 +35,8 @@ import type { Handshake, OpenSocket, Sockets } from './sockets.js';
 export interface SocketCaller {
   /** `null`: well-formed, but not valid; or not known yet. */
   readonly key: ActiveKey | null;
+  /** Without a key: why. By default it is not valid. */
+  readonly refused?: RefusedSocket;
   /** By default the specification's. */
   readonly protocol?: SocketProtocol;
   /** The key comes with the first message. @returns the key, or why the socket is refused */
@@ -226,10 +228,10 @@ const openSession = (
 };
 
 const onOpen = (parts: SocketRouteParts, ws: WebSocket<Attached>, attached: Attached): void => {
-  const { key, keyIn } = attached.caller;
+  const { key, keyIn, refused = INVALID_KEY } = attached.caller;
   const { socketKeyMsMax } = parts.services.bounds;
   if (key !== null) openSession(parts, ws, attached, key);
-  else if (keyIn === undefined) refuse(parts, ws, attached, INVALID_KEY, 0);
+  else if (keyIn === undefined) refuse(parts, ws, attached, refused, 0);
   else attached.timer = setTimeout(() => refuse(parts, ws, attached, INVALID_KEY, 0), socketKeyMsMax);
 };
 

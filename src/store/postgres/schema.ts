@@ -206,6 +206,10 @@ export const migrations = [
   ALTER TABLE audit ADD COLUMN account_id BIGINT REFERENCES accounts (id);
   CREATE INDEX audit_by_account ON audit (account_id, id);
   `,
+  // Tokens of programs: sessions with a name and an end of their own.
+  `
+  ALTER TABLE sessions ADD COLUMN name TEXT COLLATE "C", ADD COLUMN expires_at_ms BIGINT;
+  `,
 ] as const;
 
 export const VERSION = migrations.length;

@@ -8,7 +8,9 @@ import type {
   Role,
   StoredLink,
   StoredSession,
+  StoredToken,
   StoredUser,
+  TokenTerms,
   User,
 } from '../people.js';
 import type { Sql, SqlValue } from './sql.js';
@@ -28,6 +30,8 @@ interface SessionRow {
   readonly user_id: number;
   readonly created_at_ms: number;
   readonly seen_at_ms: number;
+  readonly name: string | null;
+  readonly expires_at_ms: number | null;
 }
 
 interface LinkRow {
@@ -62,6 +66,9 @@ const toUser = (row: UserRow): User => ({
   createdAtMs: row.created_at_ms,
   lastSeenAtMs: row.last_seen_at_ms,
 });
+
+const toTerms = ({ name, expires_at_ms: expiresAtMs }: SessionRow): TokenTerms | null =>
+  name === null || expiresAtMs === null ? null : { name, expiresAtMs };
 
 const toLink = (row: LinkRow): StoredLink => ({
   kind: row.kind,
@@ -137,11 +144,30 @@ export class People implements PeopleTransaction {
     const row = await this.first<SessionRow>('SELECT * FROM sessions WHERE hash = ?', hash);
     return row === undefined
       ? null
-      : { userId: row.user_id, createdAtMs: row.created_at_ms, seenAtMs: row.seen_at_ms };
+      : {
+          userId: row.user_id,
+          createdAtMs: row.created_at_ms,
+          seenAtMs: row.seen_at_ms,
+          token: toTerms(row),
+        };
   }
 
-  async addSession(hash: string, userId: number, atMs: number): Promise<void> {
-    await this.sql.all('INSERT INTO sessions VALUES (?, ?, ?, ?)', hash, userId, atMs, atMs);
+  async listTokens(userId: number): Promise<StoredToken[]> {
+    const rows = await this.sql.all<SessionRow>(
+      'SELECT * FROM sessions WHERE user_id = ? AND name IS NOT NULL ORDER BY name',
+      userId,
+    );
+    return rows.flatMap((row) => {
+      const terms = toTerms(row);
+      return terms === null ? [] : [{ ...terms, createdAtMs: row.created_at_ms, seenAtMs: row.seen_at_ms }];
+    });
+  }
+
+  async addSession(hash: string, userId: number, atMs: number, token?: TokenTerms): Promise<void> {
+    await this.sql.all(
+      'INSERT INTO sessions (hash, user_id, created_at_ms, seen_at_ms, name, expires_at_ms) VALUES (?, ?, ?, ?, ?, ?)',
+      ...[hash, userId, atMs, atMs, token?.name ?? null, token?.expiresAtMs ?? null],
+    );
     await this.sql.all('UPDATE users SET last_seen_at_ms = ? WHERE id = ?', atMs, userId);
   }
 
@@ -157,9 +183,12 @@ export class People implements PeopleTransaction {
     by:
       | { readonly hash: string }
       | { readonly userId: number; readonly exceptHash: string | null }
+      | { readonly userId: number; readonly token: string }
       | { readonly beganBeforeMs: number; readonly seenBeforeMs: number },
   ): Promise<void> {
     if ('hash' in by) await this.sql.all('DELETE FROM sessions WHERE hash = ?', by.hash);
+    else if ('token' in by)
+      await this.sql.all('DELETE FROM sessions WHERE user_id = ? AND name = ?', by.userId, by.token);
     else if ('userId' in by)
       await this.sql.all(
         'DELETE FROM sessions WHERE user_id = ? AND hash IS DISTINCT FROM ?',
@@ -168,7 +197,7 @@ export class People implements PeopleTransaction {
       );
     else
       await this.sql.all(
-        'DELETE FROM sessions WHERE created_at_ms < ? OR seen_at_ms < ?',
+        'DELETE FROM sessions WHERE name IS NULL AND (created_at_ms < ? OR seen_at_ms < ?)',
         ...[by.beganBeforeMs, by.seenBeforeMs],
       );
   }
@@ -176,7 +205,8 @@ export class People implements PeopleTransaction {
   async keepSessions(userId: number, sessionsMax: number): Promise<void> {
     await this.sql.all(
       `DELETE FROM sessions WHERE hash IN (
-         SELECT hash FROM sessions WHERE user_id = ? ORDER BY seen_at_ms DESC, created_at_ms DESC LIMIT ${NO_LIMIT} OFFSET ?
+         SELECT hash FROM sessions WHERE user_id = ? AND name IS NULL
+         ORDER BY seen_at_ms DESC, created_at_ms DESC LIMIT ${NO_LIMIT} OFFSET ?
        )`,
       ...[userId, sessionsMax],
     );

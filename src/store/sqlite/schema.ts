@@ -281,6 +281,11 @@ export const migrations = [
   ALTER TABLE audit ADD COLUMN account_id INTEGER REFERENCES accounts (id);
   CREATE INDEX audit_by_account ON audit (account_id, id);
   `,
+  // Tokens of programs: sessions with a name and an end of their own.
+  `
+  ALTER TABLE sessions ADD COLUMN name TEXT;
+  ALTER TABLE sessions ADD COLUMN expires_at_ms INTEGER;
+  `,
 ] as const;
 
 export const SCHEMA_VERSION = migrations.length;

@@ -5,6 +5,7 @@ import { Confirm } from '../parts/dialog.js';
 import { Field, Form } from '../parts/form.js';
 import { Page } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
+import { Tokens } from './tokens.js';
 import { useConsole, useUser } from '../session.js';
 
 export const ProfilePage = () => {
@@ -29,7 +30,7 @@ export const ProfilePage = () => {
                 password: values.get('password') as string,
               });
               setFormKey(formKey + 1);
-              showToast('Password changed. Your other sessions have ended.');
+              showToast('Password changed. Your other sessions and your tokens have ended.');
             }}
           >
             <input
@@ -61,10 +62,11 @@ export const ProfilePage = () => {
             />
           </Form>
         </section>
+        <Tokens />
         <section class="card between">
           <div>
             <h2>Sessions</h2>
-            <p class="muted">Signs you out on all devices, including this one.</p>
+            <p class="muted">Signs you out on all devices, including this one, and ends your tokens.</p>
           </div>
           <button type="button" class="button" onClick={() => setIsEnding(true)}>
             Sign out everywhere

@@ -1,78 +1,14 @@
 /** The playground: hear the service in the browser. */
-import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
-import { useId, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { AccountView, VoiceView } from '../../contract.js';
 import { plural } from '../format.js';
-import { Labelled } from '../parts/form.js';
+import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
-import { useUser } from '../session.js';
+import { Tabs } from '../parts/tabs.js';
 import { refresh, useCall } from '../use-call.js';
 import { VoiceGallery } from './voice-gallery.js';
 import { RequestTab } from './request-tab.js';
 import { SocketTab } from './socket-tab.js';
-
-interface Tab {
-  readonly label: string;
-  readonly content: () => ComponentChildren;
-}
-
-/** A tab is drawn when it is first shown, and stays: its text and its audio survive a look at another tab. */
-const Tabs = (props: {
-  readonly label: string;
-  readonly tabs: readonly Tab[];
-  readonly selected: number;
-  readonly onSelect: (index: number) => void;
-}) => {
-  const { onSelect, selected, tabs } = props;
-  const id = useId();
-  const list = useRef<HTMLDivElement>(null);
-  const shown = useRef(new Set<number>()).current.add(selected);
-  const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
-    const last = tabs.length - 1;
-    const keys: Readonly<Record<string, number>> = {
-      ArrowLeft: selected === 0 ? last : selected - 1,
-      ArrowRight: selected === last ? 0 : selected + 1,
-      Home: 0,
-      End: last,
-    };
-    const index = keys[event.key];
-    if (index === undefined) return;
-    event.preventDefault();
-    onSelect(index);
-    list.current?.querySelectorAll('button')[index]?.focus();
-  };
-  return (
-    <>
-      <div class="tabs" role="tablist" aria-label={props.label} ref={list} onKeyDown={onKeyDown}>
-        {tabs.map(({ label }, index) => (
-          <button
-            key={label}
-            type="button"
-            role="tab"
-            id={`${id}-tab-${index}`}
-            aria-selected={index === selected}
-            aria-controls={`${id}-panel-${index}`}
-            tabIndex={index === selected ? 0 : -1}
-            onClick={() => onSelect(index)}
-          >
-            {label}
-          </button>
-        ))}
-      </div>
-      {tabs.map(({ content, label }, index) => (
-        <div
-          key={label}
-          role="tabpanel"
-          id={`${id}-panel-${index}`}
-          aria-labelledby={`${id}-tab-${index}`}
-          hidden={index !== selected}
-        >
-          {shown.has(index) && content()}
-        </div>
-      ))}
-    </>
-  );
-};
 
 /** For one account. */
 const PlaygroundTabs = (props: { readonly accountId: number; readonly voices: readonly VoiceView[] }) => {
@@ -117,32 +53,10 @@ const AccountProblem = ({ account }: { readonly account: AccountView }) => {
 };
 
 export const PlaygroundPage = () => {
-  const member = useUser();
-  const isMember = member.accountId !== null;
-  const all = useCall('accounts', isMember ? null : {});
-  const own = useCall('account', member.accountId === null ? null : { accountId: member.accountId });
   const voices = useCall('voices', {});
-  const accounts = isMember ? { ...own, answer: own.answer && [own.answer] } : all;
-  const [chosen, setChosen] = useState<number | null>(null);
-  const choices = accounts.answer ?? [];
-  const account = choices.find(({ accountId }) => accountId === chosen) ?? choices[0];
-  // The head of the page shows the account. Without it, the page would move when the account arrives.
-  if (accounts.answer === undefined) return <Shown of={accounts}>{() => null}</Shown>;
-  if (account === undefined)
-    return (
-      <Page title="Playground">
-        <Empty
-          title="No account yet"
-          action={
-            <a class="button primary" href="/accounts">
-              Accounts
-            </a>
-          }
-        >
-          Speech is charged to an account. Create one first.
-        </Empty>
-      </Page>
-    );
+  const choice = useAccountChoice();
+  if (choice.account === null) return <NoAccount title="Playground" of={choice} />;
+  const { account } = choice;
   const { accountId, balance, metered } = account;
   return (
     <Page
@@ -150,23 +64,7 @@ export const PlaygroundPage = () => {
       lead="Hear your text as it streams. It costs the same as a request with a key."
       actions={
         <div class="row">
-          {!isMember && (
-            <Labelled name="account" label="Account">
-              {(control) => (
-                <select
-                  {...control}
-                  value={String(accountId)}
-                  onChange={(event) => setChosen(Number(event.currentTarget.value))}
-                >
-                  {choices.map((choice) => (
-                    <option value={choice.accountId} key={choice.accountId}>
-                      {choice.name}
-                    </option>
-                  ))}
-                </select>
-              )}
-            </Labelled>
-          )}
+          <AccountSelect of={choice} />
           <span class="hint">{metered ? `${plural(balance, 'credit')} left` : 'No credit limit'}</span>
         </div>
       }

@@ -1,6 +1,5 @@
 /** One request for speech: sends it, decodes and plays the audio, and keeps it for replay and download. */
 import type { AudioFormat, Encoding } from '../../../api/formats.js';
-import type { SpeakQuestion } from '../../contract.js';
 import { call } from '../call.js';
 import { formatSeconds } from '../format.js';
 import { decodedRateHz, openDecoder, riffHeaderBytes } from './decoder.js';
@@ -44,6 +43,12 @@ export type RunState =
   /** Stopped by the user. */
   | 'stopped'
   | 'failed';
+
+export interface SpeakQuestion {
+  readonly accountId: number;
+  /** A body of POST /v1/tts/stream. */
+  readonly request: Readonly<Record<string, unknown>>;
+}
 
 export class SpeechRun {
   readonly question: SpeakQuestion;
@@ -156,10 +161,11 @@ export class SpeechRun {
 
   /** @returns `null` if the service refused */
   async #ask(): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null> {
-    const response = await fetch('/api/speak', {
+    const { accountId, request } = this.question;
+    const response = await fetch(`/api/v1/tts/stream?accountId=${accountId}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(this.question),
+      body: JSON.stringify(request),
       signal: this.#aborter.signal,
     });
     if (!response.ok || response.body === null) {

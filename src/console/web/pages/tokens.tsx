@@ -1,0 +1,121 @@
+/** Tokens that programs use in the user's name. */
+import { useState } from 'preact/hooks';
+import type { TokenView } from '../../contract.js';
+import { call } from '../call.js';
+import { formatTime } from '../format.js';
+import { CopyBlock } from '../parts/copy.js';
+import { Confirm, Dialog } from '../parts/dialog.js';
+import { Field, Form, numberOf, textOf } from '../parts/form.js';
+import { Shown } from '../parts/page.js';
+import { Table } from '../parts/table.js';
+import { refresh, useCall } from '../use-call.js';
+
+const DAYS_DEFAULT = 90;
+const DAYS_MAX = 366;
+
+const CreateToken = ({ onClose }: { readonly onClose: () => void }) => {
+  const [token, setToken] = useState<string | null>(null);
+  if (token !== null)
+    return (
+      <Dialog title="Your token" onClose={onClose}>
+        <p>Copy it now: it is not shown again. It can do in your name what you can do here.</p>
+        <CopyBlock label="Token" text={token} />
+        <div class="row form-end">
+          <button type="button" class="button primary" onClick={onClose}>
+            I have copied the token
+          </button>
+        </div>
+      </Dialog>
+    );
+  return (
+    <Dialog title="Create token" onClose={onClose}>
+      <Form
+        submit="Create token"
+        onCancel={onClose}
+        onSubmit={async (values) => {
+          const question = { name: textOf(values, 'name'), days: numberOf(values, 'days') ?? DAYS_DEFAULT };
+          setToken((await call('createToken', question)).token);
+          void refresh();
+        }}
+      >
+        <Field
+          name="name"
+          label="Name"
+          required
+          maxLength={64}
+          autocomplete="off"
+          hint="The program that uses it, such as “billing”."
+        />
+        <Field
+          name="days"
+          label="Days until it expires"
+          type="number"
+          min={1}
+          max={DAYS_MAX}
+          step={1}
+          defaultValue={DAYS_DEFAULT}
+        />
+      </Form>
+    </Dialog>
+  );
+};
+
+export const Tokens = () => {
+  const tokens = useCall('tokens', {});
+  const [isCreating, setIsCreating] = useState(false);
+  const [revoked, setRevoked] = useState<TokenView | null>(null);
+  return (
+    <section class="card">
+      <div class="between">
+        <h2>Tokens</h2>
+        <button type="button" class="button" onClick={() => setIsCreating(true)}>
+          Create token
+        </button>
+      </div>
+      <p class="muted">
+        For programs that use the <a href="/docs">administration API</a> in your name. A new password ends
+        them all.
+      </p>
+      <Shown of={tokens}>
+        {(list) =>
+          list.length > 0 && (
+            <Table
+              caption="Your tokens"
+              rows={list}
+              rowKey={({ name }) => name}
+              columns={[
+                { label: 'Name', cell: ({ name }) => name },
+                { label: 'Last used', cell: ({ seenAtMs }) => formatTime(seenAtMs) },
+                { label: 'Expires', cell: ({ expiresAtMs }) => formatTime(expiresAtMs) },
+                {
+                  label: 'Acts',
+                  isAction: true,
+                  cell: (token) => (
+                    <button type="button" class="button small danger" onClick={() => setRevoked(token)}>
+                      Revoke
+                    </button>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Shown>
+      {isCreating && <CreateToken onClose={() => setIsCreating(false)} />}
+      {revoked !== null && (
+        <Confirm
+          title={`Revoke ${revoked.name}?`}
+          act="Revoke token"
+          onAct={async () => {
+            await call('revokeToken', { name: revoked.name });
+            await refresh();
+            setRevoked(null);
+          }}
+          onClose={() => setRevoked(null)}
+        >
+          <p>Programs that use it are refused at once.</p>
+        </Confirm>
+      )}
+    </section>
+  );
+};

@@ -1,0 +1,67 @@
+/** The account that a page speaks for: a member's own, an operator's choice. */
+import { useState } from 'preact/hooks';
+import type { AccountView } from '../../contract.js';
+import { useUser } from '../session.js';
+import { useCall, type Asked } from '../use-call.js';
+import { Labelled } from './form.js';
+import { Empty, Page, Shown } from './page.js';
+
+export interface AccountChoice {
+  readonly asked: Asked<readonly AccountView[]>;
+  /** `null`: not known yet, or there is none. */
+  readonly account: AccountView | null;
+  readonly choose: (accountId: number) => void;
+}
+
+export const useAccountChoice = (): AccountChoice => {
+  const member = useUser();
+  const all = useCall('accounts', member.accountId === null ? {} : null);
+  const own = useCall('account', member.accountId === null ? null : { accountId: member.accountId });
+  const asked = member.accountId === null ? all : { ...own, answer: own.answer && [own.answer] };
+  const [chosen, choose] = useState<number | null>(null);
+  const choices = asked.answer ?? [];
+  const account = choices.find(({ accountId }) => accountId === chosen) ?? choices[0] ?? null;
+  return { asked, account, choose };
+};
+
+/** Operators choose. */
+export const AccountSelect = ({ of }: { readonly of: AccountChoice }) => {
+  if (useUser().accountId !== null) return null;
+  return (
+    <Labelled name="account" label="Account">
+      {(control) => (
+        <select
+          {...control}
+          value={String(of.account?.accountId)}
+          onChange={(event) => of.choose(Number(event.currentTarget.value))}
+        >
+          {(of.asked.answer ?? []).map(({ accountId, name }) => (
+            <option value={accountId} key={accountId}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+    </Labelled>
+  );
+};
+
+/** In the place of a page. The head of a page shows the account: without it, the page would move when the account arrives. */
+export const NoAccount = (props: { readonly title: string; readonly of: AccountChoice }) => (
+  <Shown of={props.of.asked}>
+    {() => (
+      <Page title={props.title}>
+        <Empty
+          title="No account yet"
+          action={
+            <a class="button primary" href="/accounts">
+              Accounts
+            </a>
+          }
+        >
+          Speech is charged to an account. Create one first.
+        </Empty>
+      </Page>
+    )}
+  </Shown>
+);
