@@ -67,6 +67,8 @@ export interface HttpDialectConfig {
 export interface WyomingConfig {
   /** `WYOMING_HOST`: the address to listen on. */
   readonly host: string;
+  /** Other machines reach this address. */
+  readonly isReachable: boolean;
   /** `WYOMING_PORT`: 0 picks a free port. */
   readonly port: number;
   /** `WYOMING_ALLOW`: addresses (`192.168.1.7`) and networks (`192.168.1.0/24`) that may connect; empty: all. */
@@ -295,12 +297,13 @@ const wyomingConfig = (env: Environment): WyomingConfig | null => {
       `WYOMING_ALLOW must be addresses or networks such as 192.168.1.7,192.168.1.0/24, not "${wrong}"`,
     );
   const account = nonEmpty(env, 'WYOMING_ACCOUNT', '') || null;
-  if (!isLoopback(host) && (allow.length === 0 || account === null))
+  const isReachable = !isLoopback(host);
+  if (isReachable && (allow.length === 0 || account === null))
     throw new ConfigError(
       `WYOMING_HOST is ${host}, which other machines reach, and Wyoming has no keys: ` +
         'set WYOMING_ALLOW to the addresses that may connect and WYOMING_ACCOUNT to the account that pays',
     );
-  return { host, port, allow, account };
+  return { host, isReachable, port, allow, account };
 };
 
 /** Both or neither: no service is better than one without the encryption that its operator relies on. */

@@ -104,6 +104,13 @@ interface ReadMetric {
   readonly read: (figures: Figures) => Value | Promise<Value>;
 }
 
+export interface CatalogueEntry {
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly labelNames: readonly string[];
+}
+
 const readMetrics: Readonly<Record<string, ReadMetric>> = {
   syrinx_streams: {
     help: 'Requests and WebSockets with speech in progress.',
@@ -323,8 +330,10 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  get catalogue(): readonly { readonly name: string; readonly help: string }[] {
-    return this.#registry.getMetricsAsArray().map(({ name, help }) => ({ name, help }));
+  get catalogue(): readonly CatalogueEntry[] {
+    // The library's types lack the labels.
+    const metrics = this.#registry.getMetricsAsArray() as unknown as readonly CatalogueEntry[];
+    return metrics.map(({ name, help, type, labelNames }) => ({ name, help, type, labelNames }));
   }
 
   /** @param route as in the table of routes */

@@ -13,6 +13,7 @@ export interface ProgramOptions {
   readonly cwd: string;
   readonly uid?: number;
   readonly gid?: number;
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 export class Program {

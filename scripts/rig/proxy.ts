@@ -85,10 +85,8 @@ export class HostsProxy {
   static async start(kind: HostsProxyKind, folder: string, hosts: readonly number[]): Promise<HostsProxy> {
     const port = await freePort();
     mkdirSync(folder, { recursive: true });
-    const withHosts = (source: string): string =>
-      hosts.reduce((text, host, i) => replace(text, `10.0.0.${i + 1}:8080`, `127.0.0.1:${host}`), source);
     const prepare = kind === 'nginx' ? prepareNginx : prepareHaproxy;
-    const proxy = new HostsProxy(port, prepare(folder, port, withHosts));
+    const proxy = new HostsProxy(port, prepare(folder, port, hosts));
     await proxy.run();
     return proxy;
   }
@@ -104,11 +102,15 @@ export class HostsProxy {
   }
 }
 
-type Prepare = (folder: string, port: number, withHosts: (source: string) => string) => () => Program;
+type Prepare = (folder: string, port: number, hosts: readonly number[]) => () => Program;
 
-const prepareNginx: Prepare = (folder, port, withHosts) => {
+const prepareNginx: Prepare = (folder, port, hosts) => {
   const path = (name: string) => join(folder, name);
-  writeFileSync(path('hosts.conf'), withHosts(shipped('syrinx-hosts.conf')));
+  const upstream = hosts.reduce(
+    (text, host, i) => replace(text, `10.0.0.${i + 1}:8080`, `127.0.0.1:${host}`),
+    shipped('syrinx-hosts.conf'),
+  );
+  writeFileSync(path('hosts.conf'), upstream);
   let site = shipped('nginx.conf');
   site = replace(site, '/etc/nginx/syrinx-upstream.conf', path('hosts.conf'));
   site = replace(site, 'listen 443 ssl;', `listen 127.0.0.1:${port};`);
@@ -119,18 +121,14 @@ const prepareNginx: Prepare = (folder, port, withHosts) => {
   return () => startNginx(folder, ['site.conf']);
 };
 
-const prepareHaproxy: Prepare = (folder, port, withHosts) => {
-  let site = withHosts(shipped('haproxy.cfg'));
-  site = replace(site, 'log /dev/log local0', 'log stderr format raw local0');
-  // It needs two files each, and this user may have no more.
-  site = replace(site, 'maxconn 20000', 'maxconn 2000');
-  site = replace(site, '    user haproxy\n    group haproxy\n', '');
-  site = replace(
-    site,
-    'bind :443 ssl crt /etc/ssl/syrinx/haproxy.pem alpn http/1.1',
-    `bind 127.0.0.1:${port}`,
-  );
-  const path = join(folder, 'haproxy.cfg');
-  writeFileSync(path, site);
-  return () => new Program('haproxy', ['-db', '-f', path], { cwd: folder });
+/** Its settings are variables. It needs two files for each connection, and this user may have no more. */
+const prepareHaproxy: Prepare = (folder, port, hosts) => {
+  const [path = '', lua] = ['haproxy.cfg', 'whole-body.lua'].map((name) => {
+    const copy = join(folder, name);
+    writeFileSync(copy, shipped(`chart/${name}`));
+    return copy;
+  });
+  const settings = Object.fromEntries(hosts.map((host, i) => [`SYRINX_HOST${i + 1}`, `127.0.0.1:${host}`]));
+  const env = { ...process.env, ...settings, SYRINX_BIND: `127.0.0.1:${port}`, SYRINX_LUA: lua };
+  return () => new Program('haproxy', ['-db', '-n', '2000', '-f', path], { cwd: folder, env });
 };

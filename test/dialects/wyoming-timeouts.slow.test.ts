@@ -29,7 +29,7 @@ interface Rig {
 
 const start = async (t: Test): Promise<Rig> => {
   const [speech, admission] = [new FakeSpeech(), new FakeAdmission()];
-  const config = { host: '127.0.0.1', port: 0, allow: [], account: 'default' };
+  const config = { host: '127.0.0.1', isReachable: false, port: 0, allow: [], account: 'default' };
   const front = await startFront(t, {
     bounds,
     parts: {

@@ -186,6 +186,70 @@ const slotsAreOfAllHosts = async (t: Test, kind: HostsProxyKind): Promise<void> 
   more.end();
 };
 
+/** What a host sees of a request: how its length was announced, and how long it was. */
+interface Seen {
+  readonly announced: string | null;
+  readonly coding: string | null;
+  readonly bytes: number;
+}
+
+const chunked = (pieces: readonly string[]): ReadableStream =>
+  ReadableStream.from(pieces.map((piece) => Buffer.from(piece)));
+
+/** The service answers 411 to a chunked body, and clients that do not know their length in advance send nothing else. */
+const chunksAreJoined = async (t: Test, kind: HostsProxyKind): Promise<void> => {
+  const folder = temporaryFolder(t);
+  const [key = ''] = await createKeys(folder, [['ada', null]]);
+  const service = await startService(t, { DATA_DIR: folder, SYNTHESIS_THREADS: '1' }, SCRIPTED);
+  const proxyPort = await startProxy(t, kind, [service.port, service.port, service.port]);
+  const post = (port: number, pieces: readonly string[], headers = {}) =>
+    fetch(`http://127.0.0.1:${port}/v1/tts`, {
+      method: 'POST',
+      headers: { 'x-api-key': key, 'content-type': 'application/json', ...headers },
+      body: chunked(pieces),
+      duplex: 'half',
+    });
+  const body = JSON.stringify(speech(prose(3)));
+  t.equal((await post(service.port, [body])).status, 411, 'the service itself');
+  t.equal((await post(proxyPort, [body])).status, 200);
+  t.equal((await post(proxyPort, body.match(/./gs) ?? [])).status, 200, 'a chunk for each character');
+};
+
+/** Where HAProxy keeps a body whole, and where it does not, no part of a body may pass for the whole. */
+const lengthsAreTrue = async (t: Test): Promise<void> => {
+  const server = createServer((request, response) => {
+    void request.toArray().then((pieces) => {
+      const { 'content-length': announced = null, 'transfer-encoding': coding = null } = request.headers;
+      const seen: Seen = { announced, coding, bytes: Buffer.concat(pieces as Buffer[]).length };
+      response.setHeader('connection', 'close').end(JSON.stringify(seen));
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const proxyPort = await startProxy(t, 'haproxy', [port, port, port]);
+  const headOf = (bytes: number) =>
+    Object.fromEntries(Array.from({ length: bytes / 80 }, (_, i) => [`x-more-${i}`, 'h'.repeat(70)]));
+  for (const headBytes of [0, 4_000, 7_200])
+    for (const bytes of [0, 1, 2_000, 5_000, 8_000, 11_000, 12_288, 14_000, 16_384, 200_000])
+      for (const pieceBytes of [64, 1_000, bytes || 1]) {
+        const pieces = Array.from({ length: Math.ceil(bytes / pieceBytes) }, (_, i) =>
+          'b'.repeat(Math.min(pieceBytes, bytes - i * pieceBytes)),
+        );
+        const answer = await fetch(`http://127.0.0.1:${proxyPort}/v1/tts`, {
+          method: 'POST',
+          headers: headOf(headBytes),
+          body: chunked(pieces),
+          duplex: 'half',
+        });
+        const seen = (await answer.json()) as Seen;
+        const name = `${bytes} bytes in pieces of ${pieceBytes}, after a head of ${headBytes}`;
+        t.equal(seen.bytes, bytes, name);
+        if (seen.coding === null) t.equal(seen.announced, String(bytes), name);
+        else t.ok(headBytes + bytes > 11_000, `${name}: it is short enough to be whole`);
+      }
+};
+
 const creditsPerKey = 10_000_000;
 
 /**
@@ -296,7 +360,9 @@ const isPostgresThere = hasPostgres();
 for (const kind of ['nginx', 'haproxy'] as const) {
   const skip = missingTool(kind);
   t.test(`${kind}: the key decides the host`, { skip }, (t) => keyDecides(t, kind));
+  t.test(`${kind}: a client that sends chunks is served`, { skip }, (t) => chunksAreJoined(t, kind));
   t.test(`${kind}: a key has nine slots over all hosts`, { skip }, (t) => slotsAreOfAllHosts(t, kind));
   if (isPostgresThere)
     t.test(`${kind}: a restart of each host fails no request`, { skip }, (t) => restartsAreNotSeen(t, kind));
 }
+t.test('haproxy: no part of a body passes for the whole', { skip: missingTool('haproxy') }, lengthsAreTrue);

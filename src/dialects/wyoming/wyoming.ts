@@ -1,8 +1,18 @@
 /**
  * The listener for the Wyoming protocol of Home Assistant, over TCP. The protocol has no keys. So the listener serves only
- * allowed addresses, and charges one account.
+ * allowed addresses, and charges one account. If other machines reach it, it announces itself to them (mDNS, DNS-SD).
  */
-import { BlockList, createServer, isIPv6, type AddressInfo, type Server, type Socket } from 'node:net';
+import {
+  BlockList,
+  createServer,
+  isIPv4,
+  isIPv6,
+  type AddressInfo,
+  type Server,
+  type Socket,
+} from 'node:net';
+import { hostname } from 'node:os';
+import { advertise } from 'dnssd-advertise';
 import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { WyomingConfig } from '../../config.js';
 import type { Connections } from '../../front/connections.js';
@@ -42,6 +52,7 @@ export class WyomingListener implements FurtherListener {
   readonly #counted: Connections;
   readonly #connections = new Map<Socket, Connection>();
   readonly #server: Server;
+  #endAnnouncement: () => Promise<void> = () => Promise.resolve();
 
   /** @param payer the hidden key of the account that pays */
   constructor(parts: DialectParts, config: WyomingConfig, payer: PlaygroundKey) {
@@ -65,7 +76,9 @@ export class WyomingListener implements FurtherListener {
         this.#server.on('error', (error: NodeJS.ErrnoException) =>
           log.warn({ errorCode: error.code }, 'a connection to the Wyoming port could not be accepted'),
         );
-        resolve((this.#server.address() as AddressInfo).port);
+        const bound = (this.#server.address() as AddressInfo).port;
+        if (this.#config.isReachable) this.#announce(bound);
+        resolve(bound);
       });
     });
   }
@@ -77,11 +90,30 @@ export class WyomingListener implements FurtherListener {
 
   stopAccepting(): void {
     this.#server.close();
+    void this.#endAnnouncement();
   }
 
   close(): void {
     this.stopAccepting();
     for (const connection of this.#connections.values()) connection.close();
+  }
+
+  /** That it cannot be announced is no reason to end the service: its clients can be given its address. */
+  #announce(port: number): void {
+    const { log } = this.#parts.shared.services;
+    const onError = (error: unknown): void =>
+      log.warn({ error: String(error) }, 'the Wyoming port could not be announced to Home Assistant');
+    const [machine = ''] = hostname().split('.');
+    try {
+      this.#endAnnouncement = advertise({
+        // A label has 63 bytes at most.
+        ...{ name: `Syrinx on ${machine.slice(0, 40)}`, type: 'wyoming', protocol: 'tcp', port, onError },
+        // Who listens on IPv4 alone must not be asked on IPv6.
+        stack: isIPv4(this.#config.host) ? 'IPv4' : null,
+      });
+    } catch (error) {
+      onError(error);
+    }
   }
 
   #accept(socket: Socket): void {
