@@ -96,7 +96,7 @@ const open = (
     if (isWholeFraming(responder.framing) && exchange.outcome === 'failed') lease.void();
     context.release();
   });
-  for (const piece of request.pieces ?? [{ text }]) context.append(piece.text, piece);
+  context.append(text, request.pieces);
   context.end();
 };
 

@@ -164,10 +164,11 @@ export class Context implements SpeechContext {
     return admits({ ...options, textUnits: textUnits + this.#utterances.uncutUnits });
   }
 
-  append(text: string, markup?: Parameters<SpeechContext['append']>[1]): void {
-    if (this.#isClosed || (text === '' && markup?.pauseMs === undefined)) return;
+  append(text: string, pieces: Parameters<SpeechContext['append']>[1] = [{ text }]): void {
+    if (this.#isClosed || (text === '' && pieces.every(({ pauseMs }) => pauseMs === undefined))) return;
     this.#lastTextMs = this.#parts.scheduler.nowMs();
-    this.#utterances.append(text, markup);
+    for (const piece of pieces) this.#utterances.append(piece.text, piece);
+    // Once: each feed may hold the thread for a slice, and a text may have thousands of pieces.
     this.#feed();
   }
 

@@ -5,7 +5,7 @@
 import type { AudioFormat } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Lease } from '../accounts/lease.js';
-import type { Markup } from '../text/replacements.js';
+import type { MarkedText } from '../text/replacements.js';
 import { isWholeFraming, type Frame, type Framing } from '../threads/messages.js';
 import type { VoiceCatalogue } from '../threads/voices.js';
 
@@ -49,10 +49,10 @@ export interface SpeechContext {
    */
   admits(textUnits: number): boolean;
   /**
-   * Text in pieces, split anywhere, is spoken as if it had been appended whole.
-   * @param markup of this piece. Before and after a pause the text is cut
+   * Text that comes bit by bit, split anywhere, is spoken as if it had been appended whole.
+   * @param pieces of the text, where it has markup. Before and after a pause the text is cut
    */
-  append(text: string, markup?: Markup): void;
+  append(text: string, pieces?: readonly MarkedText[]): void;
   /**
    * Speaks all that was appended, then emits `flushed` with this id. Later text begins a new utterance. Its times run on.
    */

@@ -15,7 +15,8 @@ import type { Generations } from '../../src/threads/generations.js';
 import { lease, optionsOf, start } from '../support/dispatch-bench.js';
 
 const createContext = () => {
-  const time = { nowMs: 0 };
+  /** `readMs`: what each look at the clock takes. */
+  const time = { nowMs: 0, readMs: 0 };
   /** What the actor was told, and what the transport was. */
   const sent: string[] = [];
   const frames: string[] = [];
@@ -43,7 +44,7 @@ const createContext = () => {
     framing: 'socket',
     timestamps: false,
   };
-  const clock = () => time.nowMs;
+  const clock = () => (time.nowMs += time.readMs);
   const clocks = new ClockTable(2);
   const context = new Context({
     id: 1,
@@ -77,6 +78,17 @@ t.test('a flush of nothing is answered at once, and the actor does not hear of i
   context.flush('four');
   t.strictSame(sent, ['open', 'segment', 'flush', 'flush'], 'but after text flushes keep their order');
   t.equal(frames.length, 2);
+  t.end();
+});
+
+t.test('a text of thousands of pieces is cut in slices, as one without markup', (t) => {
+  const { context, time } = createContext();
+  const pieces = Array.from({ length: 3_000 }, () => [{ text: 'a', form: { spelling: 'b' } }, { text: ' ' }]);
+  time.readMs = 1;
+  context.append('a '.repeat(3_000), pieces.flat());
+  t.ok(time.nowMs <= 12, `the clock was read ${time.nowMs} times, once for each piece that was cut`);
+  t.equal(context.activity, 'speaking', 'the others wait');
+  context.release();
   t.end();
 });
 

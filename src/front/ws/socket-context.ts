@@ -189,9 +189,7 @@ export class SocketContext {
     }
     this.#characters += characters;
     this.#isMidUtterance ||= !isBlank(text);
-    this.#drive((speech) => {
-      for (const piece of pieces) speech.append(piece.text, piece);
-    });
+    this.#drive((speech) => speech.append(text, pieces));
   }
 
   flush(clientFlushId?: string): void {
