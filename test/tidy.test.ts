@@ -322,14 +322,20 @@ t.test('every way to start the service sets the same options of the C library', 
   t.end();
 });
 
-t.test('CI installs every program that a test needs', (t) => {
-  const needed = tests
-    .flatMap((path) => [...readSource(path).matchAll(/missingTool\(([^)]*)\)/g)])
-    .flatMap(([, programs = '']) => [...programs.matchAll(/'([\w.-]+)'/g)].map(([, name]) => name ?? ''));
-  t.ok(needed.length > 0);
+t.test('CI installs every program and every module of Python that a test needs', (t) => {
+  const namesIn = (call: RegExp): string[] =>
+    tests
+      .flatMap((path) => [...readSource(path).matchAll(call)])
+      .flatMap(([, names = '']) => [...names.matchAll(/'([\w.-]+)'/g)].map(([, name]) => name ?? ''));
+  const [programs, modules] = [namesIn(/missingTool\(([^)]*)\)/g), namesIn(/pythonFor\(([^)]*)\)/g)];
+  t.ok(programs.length > 0 && modules.length > 0);
   const installed = readSource('.ci/run');
+  const [, installedModules = ''] = /^for module in (.*); do$/m.exec(installed) ?? [];
   t.strictSame(
-    needed.filter((name) => !new RegExp(`[( ]${name}:`).test(installed)),
+    [
+      ...programs.filter((name) => !new RegExp(`[( ]${name}:`).test(installed)),
+      ...modules.filter((name) => !installedModules.split(' ').includes(name)),
+    ],
     [],
   );
   t.end();

@@ -14,13 +14,16 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { create, extract } from 'tar';
 import { program, runIfMain } from '../command.js';
+import { packClient } from './client.js';
 import { npm, partsOf, writeBill, writeLicences } from './bill.js';
 import { isNeededWhenRunning, packagesWhenRunning, type Lock } from './parts.js';
 
-const usage = `Usage: npm run package [-- --out FOLDER]
+const usage = `Usage: npm run package [-- [--client] [--out FOLDER]]
 
 Makes syrinx-VERSION-PLATFORM.tar.gz in dist-package, or in FOLDER: the built service with its dependencies, the runtime
 and the voices. It runs without npm, compiler and network. The other machine needs the same platform and processor.
+
+--client  makes syrinx-client-VERSION.tgz instead, the npm package of the client alone.
 `;
 
 const project = fileURLToPath(new URL('../../../', import.meta.url));
@@ -100,11 +103,14 @@ const makeArchive = async (out: string): Promise<string> => {
 
 export const packageProgram = program('package', usage, {
   options: ['out'],
-  run: async ({ option }, { out }) => {
-    const file = await makeArchive(resolve(option('out') ?? join(project, 'dist-package')));
+  flags: ['client'],
+  run: async ({ option, flag }, { out }) => {
+    const folder = resolve(option('out') ?? join(project, 'dist-package'));
+    mkdirSync(folder, { recursive: true });
+    const file = flag('client') ? packClient(project, folder) : await makeArchive(folder);
     const bytes = readFileSync(file);
     const digest = createHash('sha256').update(bytes).digest('hex');
-    out(`${file}\n${(bytes.length / 1e6).toFixed(1)} MB, sha256 ${digest}\n`);
+    out(`${file}\n${(bytes.length / 1e6).toFixed(3)} MB, sha256 ${digest}\n`);
   },
 });
 

@@ -4,7 +4,14 @@ import { Connection } from './connection.js';
 import { type ContextControl, Deferred, type Link, SpeechContext } from './context.js';
 import { SyrinxError, errorOfFrame } from './errors.js';
 import type { ServerFrame } from './frames.js';
-import { type ConnectOptions, type ContextOptions, type Settings, backoffMs, settingsOf } from './options.js';
+import {
+  type ConnectOptions,
+  type ContextOptions,
+  type Settings,
+  backoffMs,
+  checkContextOptions,
+  settingsOf,
+} from './options.js';
 
 /** Unsent bytes above which `send` advises to wait. */
 const highWaterBytes = 64 * 1024;
@@ -33,6 +40,8 @@ export class SyrinxClient implements AsyncDisposable {
   #state: 'connecting' | 'open' | 'waiting' | 'closing' | 'closed' = 'connecting';
   #connection: Connection | undefined;
   #failures = 0;
+  /** Why the client closed by itself. */
+  #cause: SyrinxError | undefined;
   #stopRetry: () => void = () => undefined;
 
   /** @internal Use `connect`. */
@@ -64,7 +73,7 @@ export class SyrinxClient implements AsyncDisposable {
     return this.#state;
   }
 
-  /** @internal Resolves when the first connection is open. */
+  /** @internal Resolves when the service has taken the key. */
   get opened(): Promise<void> {
     return this.#opened.promise;
   }
@@ -78,11 +87,14 @@ export class SyrinxClient implements AsyncDisposable {
    * Opens a context with a voice and a format. Without a connection it waits for the next one.
    *
    * @throws {SyrinxError} `closed`, `too_many_contexts`, `buffer_full`
-   * @throws {TypeError} the context id is in use
+   * @throws {TypeError} the context id is in use, or an option is unknown
    */
   context(options: ContextOptions): SpeechContext {
-    if (this.#state === 'closing' || this.#state === 'closed')
-      throw new SyrinxError('closed', 'The client is closed');
+    checkContextOptions(options);
+    if (this.#state === 'closing' || this.#state === 'closed') {
+      const because = this.#cause === undefined ? '' : `: ${this.#cause.message}`;
+      throw new SyrinxError('closed', `The client is closed${because}`, { cause: this.#cause });
+    }
     if (this.#entries.size >= this.#settings.contextsMax)
       throw new SyrinxError(
         'too_many_contexts',
@@ -127,6 +139,7 @@ export class SyrinxClient implements AsyncDisposable {
 
   #finish(error: SyrinxError | undefined): void {
     this.#state = 'closed';
+    this.#cause = error;
     this.#signal?.removeEventListener('abort', this.#onAbort);
     this.#opened.reject(error ?? new SyrinxError('closed', 'The client was closed'));
     this.#failContexts(error ?? new SyrinxError('closed', 'The client was closed'), true);
@@ -146,6 +159,7 @@ export class SyrinxClient implements AsyncDisposable {
       },
       onAlive: () => {
         this.#failures = 0;
+        this.#opened.resolve(undefined);
       },
       onSent: () => {
         this.#wakeDrained();
@@ -164,7 +178,6 @@ export class SyrinxClient implements AsyncDisposable {
       entry.heldBytes = 0;
     }
     this.#wakeDrained();
-    this.#opened.resolve(undefined);
     this.#settings.onEvent({ type: 'open' });
   }
 

@@ -27,7 +27,7 @@ export class Connection {
   readonly #handlers: ConnectionHandlers;
   #state: 'connecting' | 'open' | 'closing' | 'ended' = 'connecting';
   #reason: SyrinxError | undefined;
-  #wasHeard = true;
+  #wasHeard = false;
   #stopTimer: () => void;
 
   constructor(settings: Settings, handlers: ConnectionHandlers) {
@@ -120,8 +120,11 @@ export class Connection {
     this.#handlers.onOpen();
   }
 
+  /** The first ping shows whether the service takes the key: it answers a handshake with any key, and refuses it after. */
   #keepAlive(): void {
     const ms = this.#settings.pingIntervalMs;
+    this.#wasHeard = false;
+    this.#socket.ping();
     this.#stopTimer = this.#settings.clock.after(ms, () => {
       if (!this.#wasHeard && !this.#socket.isPaused) {
         this.end(
@@ -129,8 +132,6 @@ export class Connection {
         );
         return;
       }
-      this.#wasHeard = false;
-      this.#socket.ping();
       this.#keepAlive();
     });
   }
@@ -151,8 +152,9 @@ export class Connection {
       this.end(error as SyrinxError);
       return;
     }
-    this.#heard();
+    // A frame that ends the connection is no sign of life.
     if (frame !== undefined) this.#handlers.onFrame(frame);
+    this.#heard();
   }
 
   /** The answer is not a WebSocket: another server, or a refusal of this service. */

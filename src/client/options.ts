@@ -1,8 +1,8 @@
 /** Options of connections and contexts, with their defaults. */
-import type { SpecifiedEncoding as Encoding } from '../api/formats.js';
 import type { SyrinxError } from './errors.js';
 
-export type { Encoding };
+/** Those of the specification. Written out, so that the types of the package need no file of the service. */
+export type Encoding = 'mp3' | 'wav' | 'pcm' | 'linear16' | 'opus' | 'mulaw' | 'alaw';
 
 const MiB = 1024 * 1024;
 
@@ -121,8 +121,62 @@ const socketUrl = (given: string | URL): string => {
   return url.href;
 };
 
+type Names<T> = Readonly<Record<keyof T, true>>;
+
+const connectNames: Names<ConnectOptions> = {
+  url: true,
+  apiKey: true,
+  headers: true,
+  signal: true,
+  reconnect: true,
+  connectTimeoutMs: true,
+  pingIntervalMs: true,
+  closeTimeoutMs: true,
+  receiveBufferBytesMax: true,
+  consumerStallMsMax: true,
+  sendBufferBytesMax: true,
+  contextsMax: true,
+  onEvent: true,
+  clock: true,
+  random: true,
+};
+const reconnectNames: Names<Backoff & { attemptsMax: number }> = {
+  firstMs: true,
+  capMs: true,
+  attemptsMax: true,
+};
+const contextNames: Names<ContextOptions> = {
+  voiceId: true,
+  format: true,
+  timestamps: true,
+  temperature: true,
+  contextId: true,
+  signal: true,
+};
+const formatNames: Names<AudioFormat> = { encoding: true, sampleRateHz: true, bitrateKbps: true };
+
+/** A misspelt option would have no effect, and JavaScript has no types. @throws {TypeError} */
+const refuseUnknown = (where: string, options: object, names: Readonly<Record<string, true>>): void => {
+  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(names, name));
+  if (unknown.length > 0)
+    throw new TypeError(
+      `${where}: unknown option ${unknown.join(', ')}; the options are ${Object.keys(names).join(', ')}`,
+    );
+};
+
+/** @throws {TypeError} an option is unknown */
+export const checkContextOptions = (options: ContextOptions): void => {
+  refuseUnknown('context', options, contextNames);
+  if (typeof options.format === 'object') refuseUnknown('format', options.format, formatNames);
+};
+
 /** Options with their defaults. @throws {TypeError} an option is invalid */
 export const settingsOf = (options: ConnectOptions): Settings => {
+  refuseUnknown('connect', options, connectNames);
+  if (typeof options.reconnect === 'object') refuseUnknown('reconnect', options.reconnect, reconnectNames);
+  // Callers in JavaScript pass an environment variable that is not set.
+  if (typeof options.apiKey !== 'string' || options.apiKey === '')
+    throw new TypeError('apiKey: set a key (svc_sk_...); there is none');
   // Checked here, because Node does not say what is wrong with a header that it refuses.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey: not a key that a header can carry');

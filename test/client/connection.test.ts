@@ -105,7 +105,16 @@ t.test('the client tries again after exactly those waits, then gives up with the
 });
 
 t.test('failures count in a row, and a live connection resets the count', async (t) => {
-  const { server, peer, clock, events, client } = await connected(t, { reconnect: { attemptsMax: 2 } });
+  let isDown = false;
+  const upgrade: Upgrade = (_request, socket, accept) => {
+    if (isDown) socket.destroy();
+    else accept();
+  };
+  const { server, peer, clock, events, client } = await connected(
+    t,
+    { reconnect: { attemptsMax: 2 } },
+    { upgrade },
+  );
   let current = peer;
   for (let i = 0; i < 5; i++) {
     // Any sign of life counts: here a ping.
@@ -116,11 +125,15 @@ t.test('failures count in a row, and a live connection resets the count', async 
     t.strictSame(await events.next(), { type: 'open' });
     current = await server.peer();
   }
+  await current.caughtUp();
+  isDown = true;
   current.socket.terminate();
-  // This connection gave no sign of life.
-  t.match(await events.next(), { type: 'closed', error: { code: 'connection_lost', retryable: true } });
+  t.match(await events.next(), { type: 'lost', error: { code: 'connection_lost' } });
+  clock.advance(100);
+  t.match(await events.next(), { type: 'closed', error: { code: 'unreachable', retryable: true } });
   t.equal(client.state, 'closed');
-  t.equal(await codeOf(() => client.context({ voiceId: 'ada' })), 'closed');
+  const late = await errorOf(() => client.context({ voiceId: 'ada' }));
+  t.match(late, { code: 'closed', message: /cannot be reached/, cause: { code: 'unreachable' } });
 });
 
 /** Ways to vanish, each after the client has seen what came before. */
@@ -247,6 +260,18 @@ t.test('waiting contexts fail when the last try fails', async (t) => {
   t.equal(await codeOf(collect(waiting)), 'invalid_api_key');
 });
 
+t.test('a key that is refused after the handshake fails `connect`, not the first context', async (t) => {
+  const server = await ScriptedSocket.listen(t);
+  const clock = new FakeClock();
+  const connecting = errorOf(connect({ url: server.url, apiKey: key, clock }));
+  const peer = await server.peer();
+  peer.send({ error: 'INVALID_API_KEY' });
+  peer.socket.close(1008, 'INVALID_API_KEY');
+  const message = /does not know this API key/;
+  t.match(await connecting, { code: 'invalid_api_key', retryable: false, message });
+  t.equal(clock.nextMs, undefined, 'there is no other try');
+});
+
 t.test('an unknown or revoked key ends the client without another try', async (t) => {
   for (const contextId of [undefined, 'c']) {
     const { client, peer, clock } = await connected(t);
@@ -280,11 +305,10 @@ t.test('a service that answers pings is kept, however long it is silent otherwis
 });
 
 t.test('a service that answers no ping counts as lost after one more interval', async (t) => {
-  const { client, peer, clock, events } = await connected(t, { pingIntervalMs: 1_000 }, { autoPong: false });
-  const pinged = new Promise((resolve) => peer.socket.once('ping', resolve));
+  const { client, peer, clock, events } = await connected(t, { pingIntervalMs: 1_000 });
+  peer.socket.pause();
   clock.advance(1_000);
-  await pinged;
-  t.equal(client.state, 'open');
+  t.equal(client.state, 'open', 'it answered the ping before');
   clock.advance(1_000);
   t.match(await events.next(), { type: 'lost', error: { code: 'connection_lost', message: /ping/ } });
 });
@@ -412,6 +436,36 @@ t.test('invalid options are refused before anything is sent', async (t) => {
   const url = 'http://127.0.0.1:1';
   await t.rejects(connect({ url: 'nowhere', apiKey: key }), { name: 'TypeError', message: /^url/ });
   await t.rejects(connect({ url: 'ftp://host', apiKey: key }), { name: 'TypeError', message: /^url/ });
-  for (const apiKey of ['', 'svc_sk_with space', 'svc_sk_line\nbreak', 'svc_sk_ключ'])
+  for (const apiKey of ['svc_sk_with space', 'svc_sk_line\nbreak', 'svc_sk_ключ'])
     await t.rejects(connect({ url, apiKey }), { name: 'TypeError', message: /^apiKey/ });
+  for (const apiKey of ['', undefined])
+    await t.rejects(connect({ url, apiKey: apiKey as string }), {
+      name: 'TypeError',
+      message: /^apiKey: set a key/,
+    });
+});
+
+t.test('a misspelt option is an error that lists the options', async (t) => {
+  // As a program in JavaScript could write them.
+  const options = (value: object) => value as never;
+  const url = 'http://127.0.0.1:1';
+  await t.rejects(connect(options({ url, apiKey: key, key })), {
+    name: 'TypeError',
+    message: /^connect: unknown option key; the options are url, apiKey, /,
+  });
+  await t.rejects(connect(options({ url, apiKey: key, reconnect: { attempts: 3 } })), {
+    name: 'TypeError',
+    message: /^reconnect: unknown option attempts; the options are firstMs, capMs, attemptsMax$/,
+  });
+  const { client, peer } = await connected(t);
+  t.throws(() => client.context(options({ voiceId: 'ada', speed: 2, toString: 1 })), {
+    name: 'TypeError',
+    message: /^context: unknown option speed, toString; the options are voiceId, /,
+  });
+  t.throws(() => client.context(options({ voiceId: 'ada', format: { encoding: 'pcm', sampleRate: 1 } })), {
+    name: 'TypeError',
+    message: /^format: unknown option sampleRate; the options are encoding, sampleRateHz, bitrateKbps$/,
+  });
+  await peer.caughtUp();
+  t.strictSame(peer.unread, [], 'nothing was sent');
 });

@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import t from 'tap';
-import type { SpeechEvent } from '../../src/client/index.js';
+import { specifiedEncodings } from '../../src/api/formats.js';
+import type { Encoding, SpeechEvent } from '../../src/client/index.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { audio, ended, flushed, started, words } from '../support/scripted-socket.js';
 import { codeOf, collect, connected, errorOf, key } from '../support/speech-client.js';
@@ -68,6 +69,20 @@ t.test('unset options are not sent, and every context has its own id', async (t)
     context_id: other.id,
   });
   t.throws(() => client.context({ voiceId: 'ada', contextId: one.id }), TypeError);
+});
+
+t.test('the client’s type has every encoding of the specification, and no other', (t) => {
+  const offered: Record<Encoding, true> = {
+    mp3: true,
+    wav: true,
+    pcm: true,
+    linear16: true,
+    opus: true,
+    mulaw: true,
+    alaw: true,
+  };
+  t.same(Object.keys(offered).sort(), [...specifiedEncodings].sort());
+  t.end();
 });
 
 t.test('started gives the resolved format', async (t) => {

@@ -1,40 +1,103 @@
-/** The client against the real service: the examples of its page, a revoked key, and a service that starts again. */
-import { execFile } from 'node:child_process';
-import { statSync, writeFileSync } from 'node:fs';
+/** The client against the real service: its package, the examples of its page, a revoked key, and a service that starts again. */
+import { execFile, execFileSync } from 'node:child_process';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
+import { packageProgram } from '../../scripts/package/main.js';
 import { connect } from '../../src/client/index.js';
+import { temporaryFolder } from '../store/support.js';
+import { packageRoot } from '../support/package-root.js';
+import { runner } from '../support/run-command.js';
 import { freePort, runScript, spawnService, startService } from '../support/service.js';
 import { readSource } from '../support/source-files.js';
 import { codeOf, collect, errorOf } from '../support/speech-client.js';
+import { missingTool } from '../support/tools.js';
+
+const packageBytesMax = 100_000;
+const skip = missingTool('npm');
 
 const service = await startService(t, { SYNTHESIS_THREADS: '1' });
 
-t.test('the examples of the client’s page run as printed', async (t) => {
-  const blocks = [...readSource('src/client/README.md').matchAll(/^```js\n([\s\S]*?)^```$/gm)];
-  const outputs: string[] = [];
-  const dir = t.testdir();
-  for (const [, code = ''] of blocks) {
-    const path = join(dir, 'example.mjs');
-    // The compiled file that the package exports as syrinx/client.
-    const clientUrl = new URL('../../src/client/index.js', import.meta.url).href;
-    writeFileSync(
-      path,
-      code.replace('syrinx/client', clientUrl).replace('http://127.0.0.1:8080', service.url),
+/** Installs the client's package into an empty project, without the registry. */
+const install = async (dir: string): Promise<void> => {
+  const npm = (...args: readonly string[]) =>
+    execFileSync('npm', args, { cwd: dir, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  const made = await runner(packageProgram, '')('--client', '--out', dir);
+  if (made.status !== 0) throw new Error(made.stderr);
+  npm('pack', '--ignore-scripts', join(packageRoot, 'node_modules', 'ws'));
+  const files = readdirSync(dir).map((name) => `./${name}`);
+  writeFileSync(join(dir, 'package.json'), '{"name": "empty"}');
+  npm('install', '--offline', '--no-audit', ...files);
+};
+
+t.test(
+  'the client’s package is small, has types, and its page’s examples run as printed',
+  { skip },
+  async (t) => {
+    // Outside of this project, whose packages it would find.
+    const dir = temporaryFolder(t);
+    await install(dir);
+    const installed = join(dir, 'node_modules');
+    t.strictSame(
+      readdirSync(installed).filter((name) => !name.startsWith('.')),
+      ['syrinx-client', 'ws'],
     );
-    const env = { PATH: process.env['PATH'], SYRINX_KEY: service.key };
-    outputs.push((await promisify(execFile)(process.execPath, [path], { cwd: dir, env })).stdout);
-  }
-  t.strictSame(
-    outputs[0]
-      ?.replace(/^\d+\.\d\d /gm, '')
-      .trim()
-      .split('\n'),
-    'Text is sent as it is written. The first sentence is heard at once.'.split(' '),
-  );
-  t.ok(statSync(join(dir, 'answer.pcm')).size > 2 * 48_000, 'more than two seconds');
-  t.strictSame(outputs.slice(1), ['spoken\n']);
+    const files = readdirSync(join(installed, 'syrinx-client'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name));
+    const bytes = files.reduce((sum, path) => sum + statSync(path).size, 0);
+    t.comment(`${bytes} bytes in ${files.length} files`);
+    t.ok(bytes <= packageBytesMax, `${bytes} bytes`);
+    t.strictSame(
+      files.filter((path) => !/(?:\.js|\.d\.ts|\.md|package\.json|LICENSE)$/.test(path)),
+      [],
+    );
+
+    writeFileSync(
+      join(dir, 'typed.mts'),
+      `import { connect, type ContextOptions, type SyrinxErrorCode } from 'syrinx-client';
+     const options: ContextOptions = { voiceId: 'wren', format: 'pcm' };
+     export const speak = async (): Promise<Uint8Array[]> => {
+       await using client = await connect({ url: '', apiKey: '' });
+       const code: SyrinxErrorCode = 'closed';
+       const chunks: Uint8Array[] = [];
+       for await (const chunk of client.context(options).audio) chunks.push(chunk);
+       return code === 'closed' ? chunks : [];
+     };
+     // @ts-expect-error: no such option
+     export const wrong: ContextOptions = { voiceId: 'wren', speed: 2 };\n`,
+    );
+    const compiler = join(packageRoot, 'node_modules', 'typescript', 'bin', 'tsc');
+    const types = ['--typeRoots', join(packageRoot, 'node_modules', '@types'), '--types', 'node'];
+    const strict = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2022', '--lib', 'esnext'];
+    await promisify(execFile)(process.execPath, [compiler, ...strict, ...types, 'typed.mts'], { cwd: dir });
+
+    const blocks = [...readSource('src/client/README.md').matchAll(/^```js\n([\s\S]*?)^```$/gm)];
+    const outputs: string[] = [];
+    for (const [, code = ''] of blocks) {
+      const path = join(dir, 'example.mjs');
+      writeFileSync(path, code.replace('http://127.0.0.1:8080', service.url));
+      const env = { PATH: process.env['PATH'], SYRINX_KEY: service.key };
+      outputs.push((await promisify(execFile)(process.execPath, [path], { cwd: dir, env })).stdout);
+    }
+    t.strictSame(
+      outputs[0]
+        ?.replace(/^\d+\.\d\d /gm, '')
+        .trim()
+        .split('\n'),
+      'Text is sent as it is written. The first sentence is heard at once.'.split(' '),
+    );
+    t.ok(statSync(join(dir, 'answer.pcm')).size > 2 * 48_000, 'more than two seconds');
+    t.strictSame(outputs.slice(1), ['spoken\n']);
+  },
+);
+
+t.test('connecting with an unknown key says so, each time', async (t) => {
+  const codes: string[] = [];
+  for (let i = 0; i < 5; i++)
+    codes.push(await codeOf(connect({ url: service.url, apiKey: `svc_sk_${'x'.repeat(43)}` })));
+  t.strictSame(new Set(codes), new Set(['invalid_api_key']));
 });
 
 t.test('revoking a key closes its clients', async (t) => {

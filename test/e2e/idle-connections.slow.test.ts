@@ -13,7 +13,7 @@ import { startProxy } from '../support/proxy.js';
 import { header, RawClient, requestBytes } from '../support/raw-client.js';
 import { pause, SCRIPTED, speech, startService } from '../support/service.js';
 import { startDistantLine, type DistantLine } from '../support/distant-line.js';
-import { missingTool, pythonWith } from '../support/tools.js';
+import { missingTool, pythonFor } from '../support/tools.js';
 
 const CONNECTIONS = 20;
 const REQUESTS = 10;
@@ -109,8 +109,6 @@ const askByUrllib3 = (
     child.stdin.end(JSON.stringify({ port, keys, pausesMs: pauses, staggerMs: STAGGER_MS, body }));
   });
 
-const isRequired = process.env['SYRINX_CI_REQUIRE_ALL'] === '1';
-
 t.test('idle connections', { jobs: 10 }, async (t) => {
   // Beside other programs a machine may be at its capacity. A refusal says nothing about connections.
   const service = await startService(t, { SYNTHESIS_THREADS: '1', OVERLOAD: 'late' }, SCRIPTED);
@@ -166,13 +164,13 @@ t.test('idle connections', { jobs: 10 }, async (t) => {
     );
   });
 
-  const python = pythonWith('urllib3');
+  const { python, skip } = pythonFor('urllib3');
   void t.test(
     'urllib3, which does not look at it either, has none if it may try again',
-    { skip: python === undefined && !isRequired ? 'no python3 with urllib3' : false },
+    { skip },
     async (t) => {
       const distant = await line(t);
-      const { plain, retrying } = await askByUrllib3(python ?? 'python3', distant.port, keys, late);
+      const { plain, retrying } = await askByUrllib3(python, distant.port, keys, late);
       t.comment(`without: ${plain.errors.length} of ${CONNECTIONS * REQUESTS}: ${plain.errors[0]}`);
       t.equal(plain.statuses.length + plain.errors.length, CONNECTIONS * REQUESTS);
       t.ok(

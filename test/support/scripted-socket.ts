@@ -59,13 +59,10 @@ export class ScriptedSocket {
     this.#http = http;
   }
 
-  /**
-   * @param upgrade decides about each handshake; by default all are accepted
-   * @param autoPong whether pings are answered
-   */
+  /** @param upgrade decides about each handshake; by default all are accepted */
   static async listen(
     t: Test,
-    { upgrade, autoPong = true, port = 0 }: { upgrade?: Upgrade; autoPong?: boolean; port?: number } = {},
+    { upgrade, port = 0 }: { upgrade?: Upgrade; port?: number } = {},
   ): Promise<ScriptedSocket> {
     const http = createServer();
     const connections = new Set<Socket>();
@@ -74,7 +71,7 @@ export class ScriptedSocket {
       connections.add(socket.on('error', () => undefined));
     });
     const server = new ScriptedSocket(http);
-    const sockets = new WebSocketServer({ noServer: true, autoPong });
+    const sockets = new WebSocketServer({ noServer: true });
     http.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const accept = () => {
         sockets.handleUpgrade(request, socket, head, (peer) => {

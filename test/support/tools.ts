@@ -20,3 +20,13 @@ export const pythonWith = (module: string): string | undefined =>
   ['python3', '/usr/bin/python3'].find(
     (python) => spawnSync(python, ['-c', `import ${module}`]).status === 0,
   );
+
+/** A Python that has modules, which `.ci/run` installs, and whether to skip a test that needs them: see `missingTool`. */
+export const pythonFor = (...modules: readonly string[]): { python: string; skip: string | false } => {
+  const python = pythonWith(modules.join(', '));
+  const isSkipped = python === undefined && process.env['SYRINX_CI_REQUIRE_ALL'] !== '1';
+  return {
+    python: python ?? '/usr/bin/python3',
+    skip: isSkipped && `no python3 with ${modules.join(', ')}`,
+  };
+};
