@@ -13,8 +13,9 @@ type Json = Record<string, unknown>;
 const copyModels = (folder: string, packs: readonly string[] = ['syrinx-en']): string => {
   for (const pack of packs) {
     mkdirSync(join(folder, pack));
-    for (const name of readdirSync(join(modelsDir, 'syrinx-en')))
-      copyFileSync(join(modelsDir, 'syrinx-en', name), join(folder, pack, name));
+    for (const entry of readdirSync(join(modelsDir, 'syrinx-en'), { withFileTypes: true }))
+      if (entry.isFile())
+        copyFileSync(join(modelsDir, 'syrinx-en', entry.name), join(folder, pack, entry.name));
   }
   return folder;
 };
