@@ -43,7 +43,7 @@ export interface AppParts {
   readonly onFirstKey: (key: string) => void;
   /** Called while the start waits for its database, and with `null` when it waits no more. */
   readonly onStoreWait?: NonNullable<OpeningParts['onStoreWait']>;
-  /** Aborted: a start in progress reads no more lexicons. */
+  /** Aborted: a start in progress reads no more lexicons, and rejects with the reason if it still reads voices. */
   readonly stopping?: AbortSignal;
   /** Entries of the threads; a test can set its own. */
   readonly packsEntry?: URL;
@@ -141,7 +141,7 @@ export class App {
     const { modelsDir } = config;
     const packsData = { modelsDir, cacheDir: join(config.dataDir, 'voices'), bounds: limits };
     const [voices, device] = await Promise.all([
-      readVoices(packsData, packsEntry),
+      readVoices(packsData, packsEntry, parts.stopping),
       chooseDevice(config, new URL('../workers/device.js', import.meta.url), limits.deviceTrialMsMax),
       shareEspeakData(),
     ]);

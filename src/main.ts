@@ -97,7 +97,7 @@ const main = async (): Promise<void> => {
   /** The only way out: ending a thread inside a model run would abort the process. Never rejects. */
   const stop = async (exitCode: number): Promise<void> => {
     try {
-      // A start in progress has nothing to drain: stop after it.
+      // A start in progress has nothing to drain: stop after it. One that still reads voices ends by itself.
       const isClean = await (await started).drain();
       removePidFile();
       const canExit = await endLog();
@@ -165,9 +165,12 @@ const main = async (): Promise<void> => {
     waitsForStore = fault !== null;
     if (isStopping && waitsForStore) void endLog().then(endBySignal);
   };
-  const { app, claimUrl, ...ports } = await App.start({
-    ...{ config, log, onFirstKey, onStoreWait },
-    stopping: stopping.signal,
+  const start = App.start({ ...{ config, log, onFirstKey, onStoreWait }, stopping: stopping.signal });
+  const { app, claimUrl, ...ports } = await start.catch(async (error: unknown): Promise<never> => {
+    if (error !== stopping.signal.reason) throw error;
+    if (await endLog()) process.exit(0);
+    endBySignal();
+    return new Promise(() => undefined);
   });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;

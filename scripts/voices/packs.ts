@@ -4,10 +4,18 @@ import { join, resolve } from 'node:path';
 import { readConfig } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
 import type { Device } from '../../src/threads/device.js';
-import { type ReadPacks, type VoicePack, VoicePackError, closeFiles } from '../../src/threads/voices.js';
+import { readInThread } from '../../src/threads/reader.js';
+import {
+  type ReadPacks,
+  type VoicePack,
+  VoicePackError,
+  closeFiles,
+  faultOfLoss,
+} from '../../src/threads/voices.js';
 import { type PackEntry, entriesIn, entryOf } from '../../workers/engines/entries.js';
-import { type PackPlaces, derivedIn, readEntry, readPacks } from '../../workers/engines/registry.js';
+import { type PackPlaces, readPacks } from '../../workers/engines/registry.js';
 import { type DeviceConfig, deviceFor } from '../device.js';
+import type { ReadPackAnswer, ReadPackData } from './read-pack.js';
 import { KeptTrials, type TrialOutcome, tryPack } from '../../workers/engines/trial.js';
 
 export const placesOf = (env: NodeJS.ProcessEnv): PackPlaces => {
@@ -54,6 +62,19 @@ export interface Examined {
   readonly onGpu: { readonly device: Device; readonly outcome: TrialOutcome } | null;
 }
 
+/** In a thread, so that signals end the command meanwhile. @throws {VoicePackError} */
+const readPack = async (workerData: ReadPackData) => {
+  const read = await readInThread({
+    ...{ entry: new URL('./read-pack.js', import.meta.url), workerData, what: 'voices', bounds: limits },
+    ...{ itemMsMax: limits.voiceReadMsMax, otherMsMax: limits.voiceReadMsMax },
+    heapMiBMax: limits.voiceReadHeapMiBMax,
+    onMail: (mail: ReadPackAnswer) => mail,
+  });
+  if ('loss' in read) throw new VoicePackError(faultOfLoss(read.loss));
+  if ('fault' in read.answer) throw new VoicePackError(read.answer.fault);
+  return read.answer;
+};
+
 /**
  * Reads a pack, and tries it in a process of its own, whatever an earlier trial said. The service uses the result.
  *
@@ -65,26 +86,21 @@ export const examine = async (
   { cacheDir }: PackPlaces,
   config?: DeviceConfig,
 ): Promise<Examined> => {
-  const files: number[] = [];
-  try {
-    const { pack, identity } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
-    const { isFinal, ...outcome } = await tryPack({ entry, cacheDir, hasLowPriority: false }, limits);
-    if (isFinal) {
-      const kept = new KeptTrials(cacheDir);
-      kept.add(identity, outcome);
-      kept.write(true);
-    }
-    if (config === undefined) return { pack, outcome, onGpu: null };
-    const device = await deviceFor(config);
-    if (device.provider === 'cpu' && !device.isFallback) return { pack, outcome, onGpu: null };
-    const threads = config.synthesisThreads;
-    const gpu = { ...config.gpu, executionProvider: device.provider, threads };
-    const onGpu =
-      device.provider === 'cpu'
-        ? { fault: device.reason }
-        : await tryPack({ entry, cacheDir, gpu, hasLowPriority: false }, limits);
-    return { pack, outcome, onGpu: { device, outcome: onGpu } };
-  } finally {
-    closeFiles(files);
+  const { pack, identity } = await readPack({ entry, cacheDir });
+  const { isFinal, ...outcome } = await tryPack({ entry, cacheDir, hasLowPriority: false }, limits);
+  if (isFinal) {
+    const kept = new KeptTrials(cacheDir);
+    kept.add(identity, outcome);
+    kept.write(true);
   }
+  if (config === undefined) return { pack, outcome, onGpu: null };
+  const device = await deviceFor(config);
+  if (device.provider === 'cpu' && !device.isFallback) return { pack, outcome, onGpu: null };
+  const threads = config.synthesisThreads;
+  const gpu = { ...config.gpu, executionProvider: device.provider, threads };
+  const onGpu =
+    device.provider === 'cpu'
+      ? { fault: device.reason }
+      : await tryPack({ entry, cacheDir, gpu, hasLowPriority: false }, limits);
+  return { pack, outcome, onGpu: { device, outcome: onGpu } };
 };

@@ -11,7 +11,7 @@ import type { Bounds } from '../limits.js';
 import type { PeopleView, Role, StoredLink, StoredUser, User } from '../store/people.js';
 import { AdministrationError, type StoreAdministration, type StoreTransaction } from '../store/store.js';
 import { record, REFUSED_SIGN_IN, refuseMember, userById, type Actor } from './audit.js';
-import { checkName, handleOf } from './checks.js';
+import { checkName, handleOf, refuseImpostor } from './checks.js';
 import type { Passwords } from './passwords.js';
 import { findAccount } from './targets.js';
 import { deviceOf, type OpenedSession, type Sessions } from './sessions.js';
@@ -309,6 +309,7 @@ export class Access {
     password: string,
     { accountId }: StoredLink,
   ): Promise<StoredUser> {
+    refuseImpostor(name);
     const role = accountId === null ? 'operator' : 'member';
     const userId = await store.addUser(
       { name, handle: handleOf(name), role, accountId, password },

@@ -34,6 +34,20 @@ export const checkName = (what: string, name: string): void => {
     );
 };
 
+/** They act in the audit table, too. */
+const actorNames = ['command line', 'service', 'nobody'];
+
+/** @throws {AdministrationError} the name of a new user shows another one, in the audit table or beside its look-alike */
+export const refuseImpostor = (name: string): void => {
+  const isMixed = /\p{Script=Latin}/u.test(name) && /[\p{Script=Cyrillic}\p{Script=Greek}]/u.test(name);
+  if (isMixed || actorNames.includes(handleOf(name).replace(/\s+/g, ' ')))
+    throw new AdministrationError(
+      `A user is not named ${actorNames.join(', ')}, nor in letters of several scripts: choose another name`,
+      'badRequest',
+      'name',
+    );
+};
+
 /** Checks what is to be changed, and sorts out repeated voices. */
 export const checkProperties = (changes: Partial<KeyProperties>, nowMs: number): Partial<KeyProperties> => {
   const { name, expiresAtMs, creditLimit, voices } = changes;

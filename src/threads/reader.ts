@@ -53,12 +53,13 @@ export interface ReaderParts<Mail extends object, Answer> {
  * Runs one thread to its answer. Files that it leaves open after a loss are closed.
  *
  * @returns its answer, or the item at which it ended
- * @throws the thread ended while it read no item, or `signal` ended it
+ * @throws the thread ended while it read no item; the reason of `signal`
  */
 export const readInThread = <Mail extends object, Answer>(
   parts: ReaderParts<Mail, Answer>,
 ): Promise<{ readonly answer: Answer } | { readonly loss: ReadLoss }> =>
   new Promise((resolve, reject) => {
+    parts.signal?.throwIfAborted();
     const { entry, workerData, what, heapMiBMax, itemMsMax, otherMsMax, onMail, signal } = parts;
     const watchdog = new Watchdog(parts.bounds, monotonicMs);
     const thread = new Worker(entry, {
@@ -85,8 +86,8 @@ export const readInThread = <Mail extends object, Answer>(
     };
     let unexpect = expect();
     const onAbort = (): void => {
-      reading = null;
-      lose('other', new Error(`the reading of the ${what} was ended`));
+      watchdog.close();
+      reject(signal!.reason as Error);
       end();
     };
     signal?.addEventListener('abort', onAbort, { once: true });

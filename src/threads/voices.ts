@@ -168,7 +168,7 @@ export interface PacksThreadData {
 }
 
 /** A loss in words about the pack that was read. */
-const faultOf = ({ item: { path, stamp }, kind, fault }: ReadLoss): string => {
+export const faultOfLoss = ({ item: { path, stamp }, kind, fault }: ReadLoss): string => {
   if (kind === 'other') return `${path}: while it was read: ${fault}`;
   if (kind === 'memory')
     return `${path}: ${fault}: it is damaged, or no voice; a start may have more memory for it than a reload`;
@@ -182,9 +182,14 @@ const faultOf = ({ item: { path, stamp }, kind, fault }: ReadLoss): string => {
  * others.
  *
  * @param entry the compiled `workers/packs.ts`
+ * @param signal ends the reading
  * @throws {VoicePackError} in one line that names the file, if the default pack cannot be used, or no pack can
  */
-export const readVoices = async (data: Omit<PacksThreadData, 'refused'>, entry: URL): Promise<Voices> => {
+export const readVoices = async (
+  data: Omit<PacksThreadData, 'refused'>,
+  entry: URL,
+  signal?: AbortSignal,
+): Promise<Voices> => {
   const refused: RefusedPack[] = [];
   const { voiceReadMsMax, voiceTrialMsMax, voiceReadHeapMiBMax } = data.bounds;
   for (;;) {
@@ -194,12 +199,13 @@ export const readVoices = async (data: Omit<PacksThreadData, 'refused'>, entry: 
       heapMiBMax: voiceReadHeapMiBMax,
       ...{ itemMsMax: voiceReadMsMax, otherMsMax: voiceReadMsMax + voiceTrialMsMax },
       onMail: (mail: PacksAnswer) => mail,
+      ...(signal !== undefined && { signal }),
     });
     if ('loss' in read) {
       const { item, kind } = read.loss;
       // What only took too long is read again when its files change.
       const stamp = kind === 'late' && item.stamp !== undefined ? { stamp: item.stamp } : {};
-      refused.push({ pack: item.name, fault: faultOf(read.loss), ...stamp });
+      refused.push({ pack: item.name, fault: faultOfLoss(read.loss), ...stamp });
       continue;
     }
     const { answer } = read;

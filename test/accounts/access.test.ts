@@ -232,6 +232,18 @@ t.test('an invitation is for 72 hours and one user, and goes with its account', 
   t.equal(mia, null);
 });
 
+t.test('no user has the name of another actor, or one in letters of two scripts', async (t) => {
+  const { access, claim } = await setUp(t);
+  const expected = { objection: 'badRequest', field: 'name', message: /^A user is not named command line, / };
+  await refused(t, claim('service'), expected);
+  const { user } = await claim('Ольга');
+  const { token } = await access.invite(user.userId, 1);
+  for (const name of ['Command Line', 'command\u00a0 line', 'SERVICE', 'nobody', 'R\u043eot', 'Root\u03bf'])
+    await refused(t, access.acceptInvitation({ token, name, password: PASSWORD }, ADDRESS), expected);
+  const joined = await access.acceptInvitation({ token, name: 'Services', password: PASSWORD }, ADDRESS);
+  t.equal(joined.user.name, 'Services', 'the invitation was not spent');
+});
+
 t.test('an operator who is removed has no way back: open invitations end', async (t) => {
   const { access, claim } = await setUp(t);
   const { user: root } = await claim();

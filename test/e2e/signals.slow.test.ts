@@ -1,6 +1,6 @@
 /** Signals in rarer moments: during a start, with a stream that does not end, with a thread that hangs. */
 import t from 'tap';
-import { openStream, SCRIPTED, spawnService, startService, until } from '../support/service.js';
+import { openStream, pause, SCRIPTED, spawnService, startService, until } from '../support/service.js';
 
 const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 
@@ -22,6 +22,17 @@ void t.test('SIGTERM while the voices load ends the start with exit code 0', asy
   await service.untilLogged('first API key written to a file');
   service.signal('SIGTERM');
   t.match(await service.exited, { code: 0, signal: null });
+});
+
+void t.test('SIGTERM while a voice pack is read, which hangs, ends the start with exit code 0', async (t) => {
+  const models = t.testdir({ endless: { 'spin.hostile': '' } });
+  const service = spawnService(t, { MODELS_DIR: models }, 'test/support/hostile-service.js');
+  await service.untilLogged('reading');
+  await pause(1_000);
+  service.signal('SIGTERM');
+  t.ok(await until(() => service.exit !== null, 15_000));
+  t.match(service.exit, { code: 0, signal: null });
+  t.match(service.logged('stopped'), [{ reason: 'SIGTERM' }]);
 });
 
 void t.test('a second signal while the voices load does not wait for them', async (t) => {

@@ -22,11 +22,13 @@ import { Segmenter } from '../../src/text/segments.js';
 import { clausesOf } from '../../workers/engines/g2p/clauses.js';
 import { spokenLanguage } from '../../workers/engines/g2p/languages.js';
 import { licenceIn } from '../../workers/engines/licence.js';
+import { readNpy } from '../../workers/engines/numpy.js';
 import { parseJson, type PackFolder } from '../../workers/engines/pack.js';
 import { piecesOf } from '../../workers/engines/pocket/text.js';
 import { LexiconFileError, parsePlain } from '../../workers/lexicons/entries.js';
 import { parsePls } from '../../workers/lexicons/pls.js';
 import { VoicePackError } from '../../src/threads/voices.js';
+import { npyWith } from '../support/kokoro.js';
 import { type Attack, attacks, inWords, slownessOf } from '../support/attacks.js';
 
 /** Refusals that name what is wrong are answers. */
@@ -101,6 +103,11 @@ const parsers: Readonly<Record<string, (text: string) => unknown>> = {
     LexiconFileError,
   ),
   'a manifest': answered((text) => parseJson('x', text), VoicePackError),
+  'an array of NumPy': answered((text) => readNpy('x', npyWith(text)), RangeError),
+  'the shape of an array of NumPy': answered(
+    ({ length }) => readNpy('x', npyWith("'shape': (".repeat(length))),
+    RangeError,
+  ),
   'the licence of a pack': (text) =>
     licenceIn({
       files: ['README.md', 'MODEL_CARD'],

@@ -168,6 +168,30 @@ for (const signal of ['SIGTERM', 'SIGHUP'] as const)
     t.strictSame(readdirSync(models), ['syrinx-en']);
   });
 
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  t.test(`${signal} while a pack is examined, which hangs, leaves nothing behind`, async (t) => {
+    const { root, models, download } = prepare(t);
+    writeFileSync(join(download, 'manifest.json'), '"endless"');
+    const mark = join(root, 'mark');
+    const hook = `
+      import { writeFileSync } from 'node:fs';
+      const parse = JSON.parse;
+      JSON.parse = (text, ...more) => {
+        if (text === '"endless"') for (writeFileSync(${JSON.stringify(mark)}, '');;);
+        return parse(text, ...more);
+      };`;
+    const file = fileURLToPath(new URL('../../scripts/voices.js', import.meta.url));
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, file, 'add', download];
+    const env = { ...process.env, DATA_DIR: join(root, 'data'), MODELS_DIR: models };
+    const child = spawn(process.execPath, args, { env, stdio: 'ignore' });
+    t.teardown(() => child.kill('SIGKILL'));
+    await eventually(() => existsSync(mark));
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    t.strictSame(await ended, [128 + constants.signals[signal], null]);
+    t.strictSame(readdirSync(models), ['syrinx-en']);
+  });
+
 t.test('control characters of a pack do not reach the terminal', async (t) => {
   const { models, download, voices } = prepare(t);
   const path = join(download, 'manifest.json');

@@ -30,16 +30,22 @@ export const attacks = (hint = '', random = 24): Attack[] => {
     return from[roll(from.length)]!;
   };
   const drawn = Array.from({ length: random }, () => Array.from({ length: 1 + roll(3) }, sign).join(''));
-  return [...signs, ...shapes, ...known, ...drawn].flatMap((pump) =>
+  // An expression that begins with a word is slow only where the word comes often.
+  const words = hint.split(/\\[a-zA-Z]|(?<!\\)[[\](){}|?*+^$.]/).map((word) => word.replace(/\\(.)/g, '$1'));
+  const ofWords = words
+    .filter((word) => word.length > 3)
+    .map((word) => ({ name: JSON.stringify(word), text: (units: number) => word.repeat(units) }));
+  const ofPumps = [...signs, ...shapes, ...known, ...drawn].flatMap((pump) =>
     [
       ['', '\u0001'],
       ['aa', '\n!b'],
       [sign() + sign(), sign()],
     ].map(([before = '', after = '']) => ({
       name: JSON.stringify([before, pump, after]),
-      text: (units) => before + pump.repeat(units / pump.length) + after,
+      text: (units: number) => before + pump.repeat(units / pump.length) + after,
     })),
   );
+  return [...ofPumps, ...ofWords];
 };
 
 /** The same in words of this many units: a bound on tokens does not stop what is slow within one. */

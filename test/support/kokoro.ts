@@ -37,6 +37,13 @@ export const rawTable = (voice: number, rows = 510): Buffer => {
   return Buffer.from(table.buffer);
 };
 
+/** An array of NumPy that has nothing but its header. */
+export const npyWith = (header: string): Buffer => {
+  const start = Buffer.from('\x93NUMPY\x02\x00....', 'latin1');
+  start.writeUInt32LE(header.length, 8);
+  return Buffer.concat([start, Buffer.from(header, 'latin1')]);
+};
+
 /** Reads a pack of that name. @throws {VoicePackError} */
 export const readPack = async (t: Test, files: PackFiles, name = 'pack') => {
   const modelsDir = mkdtempSync(join(tmpdir(), 'syrinx-kokoro-'));

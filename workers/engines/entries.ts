@@ -21,6 +21,8 @@ export interface Entries {
 const model = '.onnx';
 /** Voice ids begin with the name, and appear in URLs, in lists with commas, and in file names. */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+/** Makers of models name voices also in other scripts, and with spaces. */
+const voiceIdShape = /^[\p{L}\p{N}][\p{L}\p{M}\p{N} ._+()-]{0,127}$/u;
 const isDocument = /^(?:readme|licen[cs]e|notice|copying|authors|changelog|model_?card)\b|\.(?:md|txt|pdf)$/i;
 
 /** What to do with a file that belongs to no pack: the first match counts. */
@@ -62,6 +64,11 @@ export const nameFault = (name: string): string | null =>
   nameShape.test(name)
     ? null
     : 'a name has at most 100 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit: rename it';
+
+export const voiceIdFault = (id: string): string | null =>
+  voiceIdShape.test(id)
+    ? null
+    : `the voice "${id}" cannot have this id: use at most 128 letters, digits, spaces and . _ - + ( ), with a letter or a digit first`;
 
 /**
  * The pack of a folder or of a model file. All files with the model's name before their ending belong to it, except those of

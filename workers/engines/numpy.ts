@@ -17,6 +17,8 @@ const stored = 0;
 const deflated = 8;
 
 const npyMagic = '\x93NUMPY';
+/** NumPy itself reads 10,000 characters. */
+const headerBytesMax = 64 * 1024;
 
 export const isZip = (bytes: Buffer): boolean =>
   bytes.length >= endBytes && bytes.readUInt32LE(0) === localHeader;
@@ -44,6 +46,8 @@ function* filesOf(bytes: Buffer, bytesMax: number): Generator<readonly [name: st
   const directory = directoryOf(bytes);
   let { at } = directory;
   let rest = bytesMax;
+  // Entries can have the same bytes.
+  let packedRest = bytes.length;
   for (let entry = 0; entry < directory.entries; entry++) {
     if (bytes.readUInt32LE(at) !== directoryHeader)
       throw new RangeError('the directory of the archive is damaged');
@@ -53,8 +57,9 @@ function* filesOf(bytes: Buffer, bytesMax: number): Generator<readonly [name: st
     const name = bytes.toString('utf8', at + 46, at + 46 + nameBytes);
     const local = bytes.readUInt32LE(at + 42);
     const from = local + 30 + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28);
-    if (from + packedBytes > bytes.length)
-      throw new RangeError(`"${name}" goes beyond the end of the archive`);
+    packedRest -= packedBytes;
+    if (from + packedBytes > bytes.length || packedRest < 0)
+      throw new RangeError(`"${name}" goes beyond the end of the archive, or into another file of it`);
     const packed = bytes.subarray(from, from + packedBytes);
     if (method !== stored && method !== deflated)
       throw new RangeError(`"${name}" is packed in an unknown way`);
@@ -74,9 +79,11 @@ export const readNpy = (name: string, bytes: Buffer): FloatArray => {
   const isOld = bytes[6] === 1;
   const headerBytes = isOld ? bytes.readUInt16LE(8) : bytes.readUInt32LE(8);
   const from = (isOld ? 10 : 12) + headerBytes;
+  if (headerBytes > headerBytesMax)
+    throw new RangeError(`"${name}" has a header of ${headerBytes} bytes: download it again`);
   const header = bytes.toString('latin1', isOld ? 10 : 12, from);
   const type = /'descr': '([^']*)'/.exec(header)?.[1];
-  const shape = /'shape': \(([^)]*)\)/.exec(header)?.[1];
+  const shape = /'shape': \(([\d, ]*)\)/.exec(header)?.[1];
   if (type !== '<f4' || shape === undefined || /'fortran_order': True/.test(header))
     throw new RangeError(`"${name}" is not an array of 32-bit floats by rows`);
   const sizes = shape

@@ -5,6 +5,7 @@ import { readFile, readdir, realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import type typia from 'typia';
+import type { tags } from 'typia';
 import { type VoicePack, VoicePackError, closeFiles } from '../../src/threads/voices.js';
 import { type PackEntry, faultOf } from './entries.js';
 import type { Model } from './graph/model.js';
@@ -39,6 +40,9 @@ export type PackContent = Pick<
   | 'sample'
   | 'data'
 >;
+
+/** What the files of a pack may say. */
+export type SampleRateHz = number & tags.Type<'uint32'> & tags.Minimum<8000> & tags.Maximum<48000>;
 
 /** A file that was opened, and is kept open until the pack is loaded. */
 export interface HeldFile {

@@ -30,7 +30,7 @@ import type {
   ReadMeans,
   VoiceFormat,
 } from './engine.js';
-import { type PackEntry, entriesIn, firstLine, remedyFor } from './entries.js';
+import { type PackEntry, entriesIn, firstLine, remedyFor, voiceIdFault } from './entries.js';
 import { DerivedFiles } from './graph/derived.js';
 import { LoadedPacks } from './loaded.js';
 import { kokoro } from './kokoro/format.js';
@@ -86,6 +86,10 @@ export const readEntry = async (
         throw new VoicePackError(
           `${placeOf(entry)}: the pack has ${count} voices, a pack has 1 to ${voicesMax}`,
         );
+      for (const { id } of content.voices) {
+        const fault = voiceIdFault(id);
+        if (fault !== null) throw new VoicePackError(`${placeOf(entry)}: ${fault}`);
+      }
       return {
         pack: { engine: format.name, name, ...content, openFiles: folder.openFiles },
         identity: folder.identity,

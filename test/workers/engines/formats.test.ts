@@ -168,6 +168,53 @@ t.test('a folder of no known format is a finding, and the other packs are there'
   t.strictSame(openFiles(folder), [], 'nothing stays open');
 });
 
+t.test(
+  'a voice has an id that lists, headers, paths and pages can hold, or its pack is refused',
+  async (t) => {
+    const modelsDir = t.testdir({ chime: {} });
+    const idsOf = async (name: string): Promise<readonly string[]> => {
+      writeFileSync(join(modelsDir, 'chime', 'chime.tones.json'), JSON.stringify({ [name]: 200 }));
+      const { packs, files } = await readPacks(packsIn(modelsDir), [tones]);
+      closeFiles(files);
+      return packs[0]!.voices.map(({ id }) => id);
+    };
+    for (const name of [
+      ...[
+        'af_heart',
+        'p225',
+        '3922',
+        'expr-voice-2-m',
+        'Mary Ann',
+        'Zo\u00eb',
+        'Zoe\u0308',
+        '\u738b',
+        '\u0646\u0648\u0631',
+      ],
+      ...['v1.0', 'a+b (warm)', 'L'.repeat(122)],
+    ])
+      t.strictSame(await idsOf(name), [`chime-${name}`]);
+    for (const name of [
+      ...[
+        '/../../x',
+        'a\\b',
+        'x\r\nset-cookie: a=b',
+        '\u001b[31m',
+        'a\u200bb',
+        'a\u202eb',
+        'a\ud800',
+        'a\u00a0b',
+      ],
+      ...['<img src=x>', 'a"b', "a'b", 'a`b', '; touch x; #', '$(x)', 'a|b', 'a,b', 'a:b'],
+      ...['L'.repeat(123), 'L'.repeat(300_000)],
+    ])
+      await t.rejects(idsOf(name), {
+        name: 'VoicePackError',
+        message:
+          /chime.*: the voice "chime-.*: use at most 128 letters, digits, .* with a letter or a digit first$/,
+      });
+  },
+);
+
 t.test('a pack at which the reading hangs or ends is named, and the others are there', async (t) => {
   const place = t.testdir({
     models: {
@@ -219,6 +266,19 @@ t.test('a pack at which the reading hangs or ends is named, and the others are t
   const changedMs = await readAgain();
   t.ok(changedMs > bounds.voiceReadMsMax, `${changedMs} ms: it is read again when a file has changed`);
   t.ok(changedMs - againMs > bounds.voiceReadMsMax / 2, `${againMs} ms: it is not read again before`);
+});
+
+t.test('a signal ends a reading that hangs, and closes its files', async (t) => {
+  const place = t.testdir({ models: { endless: { 'spin.hostile': '' } } });
+  const folder = join(place, 'models');
+  const data = { modelsDir: folder, cacheDir: join(place, 'cache'), bounds: limits };
+  const ending = new AbortController();
+  const reading = readVoices(data, hostileEntry, ending.signal);
+  await eventually(() => openFiles(folder).length > 0);
+  ending.abort(new Error('the end'));
+  await t.rejects(reading, { message: 'the end' });
+  await eventually(() => openFiles(folder).length === 0);
+  await t.rejects(readVoices(data, hostileEntry, ending.signal), { message: 'the end' });
 });
 
 t.test('a thread that ends before it has read the voices is a fault', async (t) => {

@@ -3,15 +3,21 @@ import t from 'tap';
 import { elementTypes } from '../../../workers/engines/graph/model.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
 import { kokoroVocabulary } from '../../../workers/engines/kokoro/symbols.js';
-import { readNpz } from '../../../workers/engines/numpy.js';
+import { readNpy, readNpz } from '../../../workers/engines/numpy.js';
 import { echoModel } from '../../../scripts/voices/fixtures/kokoro.js';
-import { load, npzOf, rawTable, readPack, type PackFiles } from '../../support/kokoro.js';
+import { load, npyWith, npzOf, rawTable, readPack, type PackFiles } from '../../support/kokoro.js';
 
 const voice = { 'voices/af_heart.bin': rawTable(0) };
 const model = modelMessage(echoModel());
 const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 325532387\n';
 const archive = npzOf(['af_heart', 'bf_emma'], [510, 1, 256]);
 const sherpa = { model_type: 'kokoro', speaker_names: 'af_heart,bf_emma', style_dim: '510,1,256' };
+
+/** Its second file is the first one once more, under another name. */
+const shared = Buffer.from(archive);
+const second = archive.readUInt32LE(archive.length - 6) + 46 + 'af_heart.npy'.length;
+archive.copy(shared, second + 10, second - 46 - 12 + 10, second - 46 - 12 + 28);
+shared.writeUInt32LE(0, second + 42);
 
 const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
   'voices for PyTorch': [
@@ -50,6 +56,10 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
   'a truncated archive': [
     { 'model.onnx': {}, 'voices.npz': archive.subarray(0, archive.length - 30) },
     /voices\.npz: .*no directory.*download it again/,
+  ],
+  'an archive with one file under two names': [
+    { 'model.onnx': {}, 'voices.npz': shared },
+    /voices\.npz: "bf_emma\.npy" goes beyond the end of the archive, or into another file of it/,
   ],
   'an archive of something else': [
     { 'model.onnx': {}, 'voices.npz': npzOf(['af_heart'], [510, 2, 128]) },
@@ -149,6 +159,13 @@ t.test('the arrays of an archive are bounded together', (t) => {
     message: `its arrays have more than ${2 * arrayBytes - 1} bytes together`,
   });
   t.throws(() => readNpz(archive, arrayBytes - 1), /bytes together/, 'one that is stored');
+  t.end();
+});
+
+t.test('the header of an array is bounded', (t) => {
+  t.throws(() => readNpy('a', npyWith("'shape': (".repeat(200_000))), {
+    message: '"a" has a header of 2000000 bytes: download it again',
+  });
   t.end();
 });
 

@@ -114,6 +114,22 @@ t.test('the owner names the language that the files do not name', async (t) => {
   await t.rejects(read(), { message: /syrinx\.json: syrinx\.json\.blends must be undefined/ });
 });
 
+t.test('rates that no voice has are refused', async (t) => {
+  for (const [field, rate] of [
+    ...[1, 7_999, 48_001, 100_000].map((rate) => ['sample_rate', rate] as const),
+    ...[0.5, 101, 1e9].map((rate) => ['frame_rate', rate] as const),
+  ])
+    await t.rejects(
+      changed(t, async (pack) => {
+        const path = join(pack, 'bundle.json');
+        const bundle = JSON.parse(await readFile(path, 'utf8')) as object;
+        await writeFile(path, JSON.stringify({ ...bundle, [field]: rate }));
+      }),
+      { name: 'VoicePackError', message: new RegExp(`bundle\\.json: bundle\\.${field} must be`) },
+      `${field} ${rate}`,
+    );
+});
+
 const { width } = smallShape;
 const frames = 4;
 const value = -400;

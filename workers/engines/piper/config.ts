@@ -1,15 +1,14 @@
 /** The file beside every Piper voice, `NAME.onnx.json`. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
+import type { SampleRateHz } from '../pack.js';
 
 type Positive = number & tags.ExclusiveMinimum<0>;
 type Id = number & tags.Type<'uint32'>;
 
 /** The fields that are used, under their own names. */
 export interface PiperConfig {
-  readonly audio: {
-    readonly sample_rate: number & tags.Type<'uint32'> & tags.Minimum<8000> & tags.Maximum<48000>;
-  };
+  readonly audio: { readonly sample_rate: SampleRateHz };
   readonly espeak?: { readonly voice?: string };
   readonly language?: { readonly code?: string };
   readonly inference?: {
@@ -20,7 +19,7 @@ export interface PiperConfig {
   readonly phoneme_type?: string;
   readonly phoneme_id_map: Readonly<Record<string, Id | readonly Id[]>>;
   readonly vowel_clusters?: readonly (readonly string[])[] | null;
-  readonly num_speakers?: number & tags.Type<'uint32'>;
+  readonly num_speakers?: number & tags.Type<'uint32'> & tags.Maximum<10_000>;
   readonly speaker_id_map?: Readonly<Record<string, Id>>;
   readonly default_speaker_id?: Id | null;
   readonly hop_length?: number & tags.Type<'uint32'> & tags.Minimum<1>;

@@ -3,10 +3,17 @@ import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import { type Model, type ValueInfo, elementTypes } from '../graph/model.js';
 import { ownerLanguage } from '../owner.js';
-import { type HeldFile, type PackContent, type PackFolder, checked, totalBytes } from '../pack.js';
+import {
+  type HeldFile,
+  type PackContent,
+  type PackFolder,
+  type SampleRateHz,
+  checked,
+  totalBytes,
+} from '../pack.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import { type Prompts, contentOf, languageOf, named, shareable } from './content.js';
-import type { FiveGraphName, PocketData } from './models.js';
+import type { FiveGraphName, FrameRateHz, PocketData } from './models.js';
 import { type StateSpec, type StateType, bytesOf } from './states.js';
 import { type Vocabulary, parseSentencePiece, parseVocabulary } from './tokeniser.js';
 import { type VoicePrompt, parseNumpy, parseSafetensors, parseVoiceTable } from './voices.js';
@@ -40,8 +47,8 @@ interface BundleState {
 
 /** `bundle.json` of an export in five graphs. */
 interface Bundle {
-  readonly sample_rate: Size;
-  readonly frame_rate: number & tags.ExclusiveMinimum<0>;
+  readonly sample_rate: SampleRateHz;
+  readonly frame_rate: FrameRateHz;
   readonly language?: string;
   readonly pad_with_spaces_for_short_inputs?: boolean;
   readonly remove_semicolons?: boolean;

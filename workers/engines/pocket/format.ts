@@ -4,11 +4,18 @@ import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn } from '../licence.js';
 import { ownerLanguage } from '../owner.js';
-import { type PackContent, type PackFolder, checked, parseJson, totalBytes } from '../pack.js';
+import {
+  type PackContent,
+  type PackFolder,
+  type SampleRateHz,
+  checked,
+  parseJson,
+  totalBytes,
+} from '../pack.js';
 import { bundlesIn, readFive } from './bundle.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import { type Prompts, contentOf, languageOf, named, shareable } from './content.js';
-import type { OneGraph, PocketData } from './models.js';
+import type { FrameRateHz, OneGraph, PocketData } from './models.js';
 import { sizeOf } from './states.js';
 import { parseSentencePiece } from './tokeniser.js';
 import { halfEmbedding } from './voices.js';
@@ -22,9 +29,9 @@ type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<100_00
 
 /** The configuration in the metadata of an export in one graph. */
 interface OneConfig {
-  readonly sample_rate: Size;
+  readonly sample_rate: SampleRateHz;
   readonly frame_size: Size;
-  readonly frame_rate: number & tags.ExclusiveMinimum<0>;
+  readonly frame_rate: FrameRateHz;
   readonly latent_dim: Size;
   readonly model_dim: Size;
   readonly flow_layers: Size;

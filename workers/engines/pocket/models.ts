@@ -1,9 +1,13 @@
 /** What the engine asks of an export of Pocket TTS, whether it is five graphs or one. */
+import type { tags } from 'typia';
 import type { HeldFile } from '../pack.js';
 import type { StateSpec } from './states.js';
 import type { TextRules } from './text.js';
 import type { Vocabulary } from './tokeniser.js';
 import type { VoicePrompt } from './voices.js';
+
+/** The reference has 12.5. */
+export type FrameRateHz = number & tags.Minimum<1> & tags.Maximum<100>;
 
 /** What the model made of a voice. */
 export interface Heard {
