@@ -121,8 +121,7 @@ export class Console {
     const assets = readPage(gate, async (exchange, head) => {
       if (sessions.hashIn(head) === null || !door.mayAsk(exchange, head)) return null;
       // Without an answer here, the page makes the call itself, and shows why it fails.
-      const session = await sessions.find(head).catch(() => null);
-      if (session !== null) exchange.known();
+      const session = await sessions.find(exchange, head).catch(() => null);
       return session && { claimed: true, user: session.user, ...about() };
     });
     const samples = new Samples({ speech: parts.speech, textFor: (id) => voices.sampleTextOf(id), bounds });

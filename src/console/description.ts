@@ -111,8 +111,7 @@ export const describeRoute = (door: Door, sessions: Sessions): Handler => {
   return (exchange, head) => {
     if (!door.admits(exchange, head)) return;
     const answer = async () => {
-      await sessions.demand(head);
-      exchange.known();
+      await sessions.demand(exchange, head);
       return jsonReply((document ??= administrationDocument()));
     };
     replyWhenDone(exchange, answer());

@@ -111,8 +111,7 @@ export class Door {
       this.readQuestion(exchange, head, validators[name], (question) => {
         const answer = async (): Promise<Reply> => {
           const headers: Header[] = [];
-          const session = await sessions.find(head);
-          if (session !== null) exchange.known();
+          const session = await sessions.find(exchange, head);
           checkRole(name, session, isOfProgram(head));
           const caller: Caller = {
             ...{ address, session },

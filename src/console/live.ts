@@ -65,12 +65,8 @@ export class Live {
   readonly handler: Handler = (exchange, head) => {
     const { door, sessions } = this.#parts;
     if (!door.admits(exchange, head)) return;
-    sessions.demand(head).then(
-      (session) =>
-        exchange.guard(() => {
-          exchange.known();
-          this.#watch(exchange, session);
-        }),
+    sessions.demand(exchange, head).then(
+      (session) => exchange.guard(() => this.#watch(exchange, session)),
       (error: unknown) => exchange.guard(() => replyFault(exchange, error)),
     );
   };

@@ -62,7 +62,7 @@ const withKey = async (
   act: (key: ActiveKey, session: Session) => void,
 ): Promise<void> => {
   try {
-    const session = await parts.sessions.demand(head);
+    const session = await parts.sessions.demand(exchange, head);
     const found = await keyOf(parts, session, accountIn(head));
     exchange.guard(() => {
       if (found.ok) {
@@ -141,7 +141,7 @@ export const socketAuthentication =
     const { door, sessions } = parts;
     if (!door.admits(exchange, head)) return;
     const authenticate = async (): Promise<void> => {
-      const session = await sessions.demand(head);
+      const session = await sessions.demand(exchange, head);
       const found = await keyOf(parts, session, accountIn(head));
       if (exchange.isOver) return;
       if (!found.ok) {

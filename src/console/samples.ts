@@ -127,8 +127,7 @@ export const sampleRoute =
   (exchange, head) => {
     if (!door.admits(exchange, head)) return;
     const answer = async (): Promise<Reply> => {
-      await sessions.demand(head);
-      exchange.known();
+      await sessions.demand(exchange, head);
       const body = await samples.of(new URLSearchParams(head.query).get('voice') ?? '');
       return { status: 200, contentType: 'audio/mpeg', body };
     };

@@ -2,6 +2,8 @@
  * Who is signed in, and their open streams: speech, WebSockets and live views end with the session that opened them.
  */
 import { hashToken, isProgramToken } from '../accounts/tokens.js';
+import { KeyedBudget, type Member } from '../byte-budget.js';
+import type { Exchange } from '../front/exchange.js';
 import { withoutBearer, type RequestHead } from '../front/request-head.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -29,9 +31,18 @@ export const isOfProgram = ({ authorization }: Pick<RequestHead, 'authorization'
 export interface SessionsParts {
   readonly administration: Pick<ConsoleAdministration, 'session' | 'liveSessions'>;
   readonly cookies: Cookies;
-  readonly bounds: Pick<Bounds, 'consoleStreamsPerSessionMax' | 'consoleSessionRecheckMs'>;
+  readonly bounds: Pick<
+    Bounds,
+    'consoleConnectionsMax' | 'consoleStreamsPerSessionMax' | 'consoleSessionRecheckMs' | 'slotsPerKey'
+  >;
   readonly log: Log;
 }
+
+/** What streams may have of the connections. The others are for calls: those of an operator, above all. */
+const PART_OF_STREAMS = 3 / 4;
+
+/** Whose streams and connections are counted together: an account's, or one operator's. */
+const holderOf = ({ accountId, userId }: User): Member => accountId ?? `operator ${userId}`;
 
 /** Ends speech, a WebSocket or a live view now. Its owner then calls what `open` returned. */
 export type EndStream = () => void;
@@ -39,11 +50,14 @@ export type EndStream = () => void;
 export class Sessions {
   readonly #parts: SessionsParts;
   readonly #streams = new Map<string, Set<EndStream>>();
+  readonly #budget: KeyedBudget;
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
 
   constructor(parts: SessionsParts) {
     this.#parts = parts;
+    const { consoleConnectionsMax, slotsPerKey } = parts.bounds;
+    this.#budget = new KeyedBudget(Math.floor(consoleConnectionsMax * PART_OF_STREAMS), slotsPerKey);
   }
 
   /** Hash of the session's token that the client sent; `null` if it sent none. */
@@ -54,16 +68,27 @@ export class Sessions {
     return token === null || isProgramToken(token) !== isProgram ? null : hashToken(token);
   }
 
-  async find(head: Shown): Promise<Session | null> {
+  /** @throws {ConsoleRefusal} the connections of its account are too many */
+  async find(exchange: Exchange, head: Shown): Promise<Session | null> {
     const tokenHash = this.hashIn(head);
     if (tokenHash === null) return null;
     const user = await this.#parts.administration.session(tokenHash);
-    return user === null ? null : { user, tokenHash, isProgram: isOfProgram(head) };
+    if (user === null) return null;
+    const holder = holderOf(user);
+    exchange.countFor(holder);
+    if (!exchange.services.connections.hasRoomFor(holder)) {
+      exchange.noteRefusal('connectionsOfAccountExhausted');
+      throw new ConsoleRefusal({
+        code: 'unavailable',
+        message: 'Your account has too many connections open. Close some of its windows.',
+      });
+    }
+    return { user, tokenHash, isProgram: isOfProgram(head) };
   }
 
-  /** @throws {ConsoleRefusal} `signedOut` */
-  async demand(head: Shown): Promise<Session> {
-    const session = await this.find(head);
+  /** @throws {ConsoleRefusal} `signedOut`, or as `find` */
+  async demand(exchange: Exchange, head: Shown): Promise<Session> {
+    const session = await this.find(exchange, head);
     if (session === null) throw signedOut(isOfProgram(head));
     return session;
   }
@@ -72,20 +97,27 @@ export class Sessions {
    * Registers an open stream.
    *
    * @returns for the owner to call when the stream has ended; idempotent
-   * @throws {ConsoleRefusal} the session has too many streams
+   * @throws {ConsoleRefusal} the session, or its account, has too many streams
    */
-  open({ tokenHash }: Session, end: EndStream): () => void {
+  open({ tokenHash, user }: Session, end: EndStream): () => void {
     const open = this.#streams.get(tokenHash) ?? new Set();
     if (open.size >= this.#parts.bounds.consoleStreamsPerSessionMax)
       throw new ConsoleRefusal({
         code: 'tooManyAttempts',
         message: 'This browser has too many streams open. Close some of its windows.',
       });
+    const holder = holderOf(user);
+    if (this.#budget.take(holder, 1) !== null)
+      throw new ConsoleRefusal({
+        code: 'tooManyAttempts',
+        message: 'Too many streams are open for your account. Close some of its windows.',
+      });
     open.add(end);
     this.#streams.set(tokenHash, open);
     this.#timer ??= setInterval(() => void this.check(), this.#parts.bounds.consoleSessionRecheckMs).unref();
     return () => {
-      open.delete(end);
+      if (!open.delete(end)) return;
+      this.#budget.giveBack(holder, 1);
       if (open.size === 0 && this.#streams.get(tokenHash) === open) this.#streams.delete(tokenHash);
       if (this.#streams.size === 0) this.close();
     };

@@ -139,8 +139,7 @@ export const usageCsvRoute =
   (exchange, head) => {
     if (!door.admits(exchange, head)) return;
     const answer = async (): Promise<void> => {
-      const { user } = await sessions.demand(head);
-      exchange.known();
+      const { user } = await sessions.demand(exchange, head);
       const question = questionIn(head.query);
       await settled();
       await sendPages(exchange, question, (page) =>

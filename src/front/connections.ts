@@ -10,6 +10,7 @@
  * after a long one: such connections count for their account, which may have half of what all others leave when few are free.
  */
 import type { Socket } from 'node:net';
+import type { Member } from '../byte-budget.js';
 import type { Clock } from '../monotonic.js';
 import type { RefusalReason } from '../refusals.js';
 import { Holders, type Held } from './holders.js';
@@ -37,7 +38,7 @@ export type ConnectionRefusal = RefusalReason & ('connectionPoolExhausted' | 'co
 export class ConnectionPool {
   readonly strangers: Strangers;
   /** Connections with a request of an account; in a crowd, also those that stay open after its answer. */
-  readonly accounts: Holders<number>;
+  readonly accounts: Holders<Member>;
   readonly #max: number;
   readonly #members: Connections[] = [];
   #searchAt = ADDRESSES_BETWEEN_SEARCHES;
@@ -119,15 +120,15 @@ export class Connections {
   }
 
   /** A request of an account begins. */
-  holdFor(accountId: number): Held {
-    return this.#pool.accounts.hold(accountId);
+  holdFor(member: Member): Held {
+    return this.#pool.accounts.hold(member);
   }
 
   /** @returns whether an account's requests, counted already, may all stay */
-  hasRoomFor(accountId: number): boolean {
+  hasRoomFor(member: Member): boolean {
     const left = this.#pool.leftFor(this);
     if (left >= this.max * ENOUGH_FREE) return true;
-    const own = this.#pool.accounts.countOf(accountId);
+    const own = this.#pool.accounts.countOf(member);
     const part = Math.floor((left + own) * PART_OF_ACCOUNT);
     return own <= Math.max(LEAST_OF_ACCOUNT, part);
   }

@@ -8,6 +8,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
+import type { Member } from '../byte-budget.js';
 import { describeFault } from '../fault.js';
 import { forgetLastMatch } from '../last-match.js';
 import { networkOf } from '../network.js';
@@ -118,13 +119,14 @@ export class Exchange implements InFlight {
 
   set key(key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined) {
     this.#key = key;
-    this.#ofAccount?.leave();
-    this.#ofAccount = key === undefined ? null : this.services.connections.holdFor(key.accountId);
-    this.known();
+    this.countFor(key?.accountId);
   }
 
-  /** The client has shown who it is. */
-  known(): void {
+  /** The client has shown who it is: its connection counts for them. */
+  countFor(member: Member | undefined): void {
+    if (this.isOver) return;
+    this.#ofAccount?.leave();
+    this.#ofAccount = member === undefined ? null : this.services.connections.holdFor(member);
     this.#stranger?.known();
     this.#stranger = null;
   }

@@ -40,6 +40,8 @@ const textAnswer = (status: number, body: string): Answer => ({
   body: `${body}\n`,
 });
 
+const HEAD_END = '\r\n\r\n';
+
 /** Milliseconds between two searches for requests that take too long. */
 const CHECK_MS = 1_000;
 
@@ -48,6 +50,8 @@ export class OpsServer {
   readonly #server: Server;
   /** By the address that they come from, the oldest first. */
   readonly #sockets = new Map<Socket, string>();
+  /** Connections whose client sends more before its answer. */
+  readonly #cut = new WeakSet<Socket>();
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | null = null;
   #closed: Promise<void> | undefined;
@@ -111,6 +115,23 @@ export class OpsServer {
     connections.watch(socket, network);
     this.#sockets.set(socket, network);
     socket.once('close', () => this.#sockets.delete(socket));
+    this.#cutPipelines(socket);
+  }
+
+  /**
+   * Node parses all requests of a piece at once, some 1,500 of 64 KiB, and speech waits meanwhile. So it gets the first one of
+   * a piece, whose answer ends the connection. Requests here have no body.
+   */
+  #cutPipelines(socket: Socket): void {
+    const parse = socket.listeners('data');
+    socket.removeAllListeners('data');
+    socket.on('data', (piece: Buffer) => {
+      if (this.#cut.has(socket)) return;
+      const end = piece.indexOf(HEAD_END) + HEAD_END.length;
+      const first = end < HEAD_END.length ? piece : piece.subarray(0, end);
+      if (first.length < piece.length) this.#cut.add(socket);
+      for (const listener of parse) listener.call(socket, first);
+    });
   }
 
   /** @param network `null`: of all */
@@ -122,7 +143,8 @@ export class OpsServer {
     }
   }
 
-  async #respond({ headers, method, url }: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { headers, method, socket, url } = request;
     const { status, contentType, body } = this.#isOurs(headers.host)
       ? await this.#answer(url?.split('?', 1)[0], method)
       : textAnswer(421, 'Misdirected Request: to use this name, add it to OPS_NAMES');
@@ -130,6 +152,7 @@ export class OpsServer {
       'content-type': contentType,
       'content-length': Buffer.byteLength(body),
       'cache-control': 'no-store',
+      ...(this.#cut.has(socket) && { connection: 'close' }),
       ...(status === 405 && { allow: 'GET, HEAD' }),
       ...(status === 503 && { 'retry-after': '1' }),
     });

@@ -1,10 +1,11 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { connect, createServer as createNetServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { OpsServer } from '../../src/ops/ops-server.js';
 import { RawClient } from '../support/raw-client.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
-import { eventually } from '../support/waiting.js';
+import { eventually, pause } from '../support/waiting.js';
 
 const start = async (t: Test, text: () => Promise<string> = () => Promise.resolve('some 1\n')) => {
   const lines: LogLine[] = [];
@@ -123,6 +124,35 @@ t.test('invalid HTTP gets 400, and a head that is too long 431', async (t) => {
 });
 
 const asks = Buffer.from('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n');
+
+t.test('of requests in one piece the first is parsed and answered, and ends the connection', async (t) => {
+  const { ops } = await start(t);
+  let parsed = 0;
+  const count = (): number => parsed++;
+  subscribe('http.server.request.start', count);
+  t.teardown(() => unsubscribe('http.server.request.start', count));
+  const client = await RawClient.open(ops.port);
+  client.send(Buffer.concat(Array.from({ length: 1_000 }, () => asks)));
+  await client.closed();
+  t.equal(parsed, 1);
+  const answer = client.bytes().toString();
+  t.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1);
+  t.match(answer, /^HTTP\/1\.1 200 [^]*\r\nconnection: close\r\n/i);
+});
+
+t.test('a client that waits for each answer keeps its connection', async (t) => {
+  const { ops } = await start(t);
+  const client = await RawClient.open(ops.port);
+  t.teardown(() => client.destroy());
+  for (let index = 0; index < 20; index++) {
+    // A head may come in pieces.
+    client.send(asks.subarray(0, index));
+    await pause(2);
+    client.send(asks.subarray(index));
+    t.equal((await client.response()).status, 200);
+  }
+  t.notOk(client.isClosed);
+});
 
 t.test('an address that has too many connections loses its oldest one', async (t) => {
   const { ops } = await start(t);

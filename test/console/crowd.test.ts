@@ -1,0 +1,83 @@
+/** What one member may hold of the console's connections: the others are for operators. */
+import t, { type Test } from 'tap';
+import { limits } from '../../src/limits.js';
+import { ConsoleClient, PASSWORD } from '../support/console-client.js';
+import { answerTo, isOpen, openFrom } from '../support/many-connections.js';
+import { SCRIPTED, startService, until } from '../support/service.js';
+import { openWs } from '../support/socket-client.js';
+
+const SESSIONS = 8;
+const { consoleConnectionsMax } = limits;
+
+const startConsole = async (t: Test) => {
+  const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' }, SCRIPTED);
+  const operator = await ConsoleClient.claim(service);
+  const { accountId } = await operator.call('createAccount', { name: 'own', credits: null });
+  const member = await operator.invited(accountId, 'max');
+  const call = Buffer.from(
+    `POST /api/accounts HTTP/1.1\r\nhost: ${new URL(operator.url).host}\r\ncookie: ${operator.cookie}\r\n` +
+      `origin: ${operator.url}\r\nsec-fetch-site: same-origin\r\n` +
+      'content-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
+  );
+  /** An operator's calls, each on a new connection. */
+  const operatorIsServed = async (): Promise<void> => {
+    for (let index = 0; index < 10; index++) {
+      const [socket] = await openFrom(t, service.consolePort, '127.0.0.77', 1);
+      t.equal(await answerTo(socket!, call), 'HTTP/1.1 200');
+      socket!.destroy();
+    }
+  };
+  return { service, operator, accountId, member, operatorIsServed };
+};
+
+t.test('a member with many sessions and WebSockets leaves the console to operators', async (t) => {
+  const { service, operator, accountId, member, operatorIsServed } = await startConsole(t);
+  const { consolePort } = service;
+  const socketOf = ({ cookie, url }: ConsoleClient) =>
+    openWs(consolePort, '', {
+      path: `/api/socket?accountId=${accountId}`,
+      headers: { cookie, origin: url },
+    });
+  const sessions = [member];
+  while (sessions.length < SESSIONS) {
+    const session = new ConsoleClient(consolePort);
+    await session.call('signIn', { name: 'max', password: PASSWORD });
+    sessions.push(session);
+  }
+  const open: Awaited<ReturnType<typeof socketOf>>[] = [];
+  let refused = 0;
+  for (let index = 0; index < consoleConnectionsMax; index++)
+    await socketOf(sessions[index % SESSIONS]!).then(
+      (socket) => open.push(socket),
+      () => refused++,
+    );
+  await operatorIsServed();
+  t.comment(`${open.length} WebSockets are open, ${refused} were refused`);
+  t.equal(open.length, (consoleConnectionsMax * 3) / 8, 'half of what streams may have');
+  open[0]!.close();
+  await open[0]!.closing();
+  const isBack = (): Promise<boolean> =>
+    socketOf(member).then(
+      () => true,
+      () => false,
+    );
+  t.ok(await until(isBack), 'a WebSocket that has closed leaves its place');
+  await socketOf(operator);
+  t.pass('an operator speaks as well');
+});
+
+t.test('a member who keeps connections after long answers leaves the console to operators', async (t) => {
+  const { service, member, operatorIsServed } = await startConsole(t);
+  const ask = Buffer.from(
+    `GET /api/administration.json HTTP/1.1\r\nhost: ${new URL(member.url).host}\r\n` +
+      `cookie: ${member.cookie}\r\nsec-fetch-site: same-origin\r\n\r\n`,
+  );
+  const sockets = [];
+  for (let index = 0; index < consoleConnectionsMax; index++) {
+    const [socket] = await openFrom(t, service.consolePort, '127.0.0.9', 1);
+    sockets.push(socket!);
+    await answerTo(socket!, ask);
+  }
+  t.comment(`${sockets.filter(isOpen).length} connections are open`);
+  await operatorIsServed();
+});
