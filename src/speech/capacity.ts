@@ -210,7 +210,7 @@ export class Capacity {
     return null;
   }
 
-  /** A context is over: what it asked for is free at once. */
+  /** A context is over, or may not use what it asked for: that is free at once. */
   freed(): void {
     this.#isStale = true;
   }

@@ -10,6 +10,7 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { OneByOne } from '../slices.js';
 import type { Metrics } from '../metrics.js';
+import { isBlank } from '../text/words.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import type { Generation, Generations } from '../threads/generations.js';
 import type { Lexicons } from '../threads/lexicons.js';
@@ -39,10 +40,10 @@ import { tokensOf, Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
-/** Text that comes word by word counts as at least this much speech until its first segment is complete. */
+/** Text that comes word by word counts as at least this much speech until its next segment is complete. */
 export const COMING_MS_MIN = 2_000;
-/** When no text came for this long, the context waits for its client and needs nothing now. */
-const COMING_PAUSE_MS = 1_000;
+/** When no words came for this long, those that are held need nothing now. One whose listener ran dry longer ago asks again. */
+const PAUSE_MS_MAX = 1_000;
 
 export interface ContextParts {
   readonly id: number;
@@ -76,7 +77,7 @@ export class Context implements SpeechContext {
   /** Number of the listener's clock. */
   readonly #clock: number;
   readonly #speech: { inc(seconds: number): void };
-  #lastTextMs = Number.NEGATIVE_INFINITY;
+  #lastWordsMs = Number.NEGATIVE_INFINITY;
   /** Of started segments: one that runs again makes the same samples. */
   readonly #attempts = new Map<
     ScheduledSegment,
@@ -156,17 +157,22 @@ export class Context implements SpeechContext {
     return this.#openFlushes + uncutUnits === 0 && !hasPending && cutSegments === this.#flushedSegments;
   }
 
+  /** Its listener plays, or has just run dry within an utterance. */
+  get #isPlaying(): boolean {
+    const slackMs = this.listener.slackMs(this.#parts.scheduler.nowMs());
+    return slackMs > (this.#utterances.hasBegunUtterance ? -PAUSE_MS_MAX : 0);
+  }
+
   admits(textUnits: number): boolean {
-    const isPlaying = this.listener.slackMs(this.#parts.scheduler.nowMs()) > 0;
-    const isServed = isPlaying || this.#unhandedFrames > 0 || this.demand !== null;
-    if (isServed || (this.activity === 'holding' && this.#utterances.hasBegunUtterance)) return true;
+    const { cutSegments, uncutUnits } = this.#utterances;
+    if (this.#isPlaying || this.#unhandedFrames > 0 || this.#spokenSegments < cutSegments) return true;
     const { options, admits } = this.#parts;
-    return admits({ ...options, textUnits: textUnits + this.#utterances.uncutUnits });
+    return admits({ ...options, textUnits: textUnits + uncutUnits });
   }
 
   append(text: string, pieces: Parameters<SpeechContext['append']>[1] = [{ text }]): void {
     if (this.#isClosed || (text === '' && pieces.every(({ pauseMs }) => pauseMs === undefined))) return;
-    this.#lastTextMs = this.#parts.scheduler.nowMs();
+    if (!isBlank(text)) this.#lastWordsMs = this.#parts.scheduler.nowMs();
     for (const piece of pieces) this.#utterances.append(piece.text, piece);
     // Once: each feed may hold the thread for a slice, and a text may have thousands of pieces.
     this.#feed();
@@ -268,15 +274,15 @@ export class Context implements SpeechContext {
     const { listener, schedule } = this;
     if (this.#over || listener.isFile) return null;
     const { scheduler, options } = this.#parts;
-    const { hasPending, holdsWords, uncutUnits } = this.#utterances;
-    const nowMs = scheduler.nowMs();
+    const { holdsWords, uncutUnits } = this.#utterances;
     const isToBeMade = schedule.queued.length > 0 || schedule.running.length > 0;
-    // White space alone asks for nothing.
-    const isComing = (holdsWords || hasPending) && nowMs - this.#lastTextMs < COMING_PAUSE_MS;
+    const nowMs = scheduler.nowMs();
+    const slackMs = listener.slackMs(nowMs);
+    // Held words are free, and may never be spoken: without speech that plays they take nothing from others.
+    const isComing = holdsWords && slackMs > 0 && nowMs - this.#lastWordsMs < PAUSE_MS_MAX;
     if (!isToBeMade && !isComing) return null;
     // Its listener has much to play, and takes nothing.
     if (schedule.running.length === 0 && scheduler.isShutByListener(schedule)) return null;
-    const slackMs = listener.slackMs(nowMs);
     const remainingMs = schedule.expectedMs + schedule.estimateMs(uncutUnits) - listener.arrivedMs;
     return {
       account: options.lease.account,
@@ -284,8 +290,8 @@ export class Context implements SpeechContext {
       voiceId: options.settings.voiceId,
       encoding: options.format.encoding,
       remainingMs: Math.max(remainingMs, isToBeMade ? 0 : COMING_MS_MIN),
-      slackMs: isToBeMade ? slackMs : Math.max(0, slackMs),
-      isAwaiting: isToBeMade ? listener.isAwaiting : slackMs <= 0,
+      slackMs,
+      isAwaiting: listener.isAwaiting,
     };
   }
 

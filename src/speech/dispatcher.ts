@@ -223,7 +223,12 @@ export class Dispatcher implements Speech {
       metrics: this.#metrics,
       log: this.#log,
       later: this.#later,
-      admits: (utterance) => this.admits(utterance),
+      admits: (utterance) => {
+        if (!this.admits(utterance)) return false;
+        // It counts only if its text, which is added now, makes a segment.
+        this.#capacity.freed();
+        return true;
+      },
       onOver: (over) => {
         this.#capacity.freed();
         this.#contexts.delete(over.id);

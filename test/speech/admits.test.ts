@@ -1,4 +1,5 @@
 /** When a context asks whether the machine has capacity: before words that nobody counted yet, and never for a listener who is served. */
+import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog, type Log } from '../../src/log.js';
@@ -10,9 +11,11 @@ import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
 import type { ActorCommand, Framing } from '../../src/threads/messages.js';
 import type { ActorThreads } from '../../src/threads/actor-threads.js';
+import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import type { Generations } from '../../src/threads/generations.js';
 import { lease, optionsOf, start } from '../support/dispatch-bench.js';
+import { opened } from '../support/fake-speech.js';
 
 const createContext = () => {
   /** `readMs`: what each look at the clock takes. */
@@ -22,8 +25,9 @@ const createContext = () => {
   const frames: string[] = [];
   /** Units of text for which the context asked. */
   const asked: number[] = [];
+  const { promise: outcome, resolve: finish } = Promise.withResolvers<JobOutcome>();
   const job = {
-    outcome: new Promise(() => undefined),
+    outcome,
     cancel: () => undefined,
     setStart: () => undefined,
   };
@@ -66,7 +70,7 @@ const createContext = () => {
     onOver: () => undefined,
     onReleased: () => undefined,
   });
-  return { asked, context, frames, sent, time };
+  return { asked, context, finish, frames, sent, time };
 };
 
 t.test('a flush of nothing is answered at once, and the actor does not hear of it', (t) => {
@@ -105,16 +109,44 @@ t.test('a context without words asks, also while a flush of white space is answe
 });
 
 t.test(
-  'words that follow at once are admitted with the first; after a pause it asks for all that is held',
+  'held words ask each time until some of them are spoken, and take nothing from others meanwhile',
   (t) => {
     const { asked, context, time } = createContext();
-    context.append('Well, ');
-    time.nowMs = 100;
-    t.equal(context.admits(3), true);
-    time.nowMs = 5_000;
-    t.equal(context.admits(3), false);
-    t.strictSame(asked, [9]);
+    for (const text of ['a', 'a'.repeat(24) + ' '.repeat(15), ' ', ' b']) {
+      t.equal(context.admits(text.length), false);
+      context.append(text);
+      t.equal(context.demand, null);
+      time.nowMs += 500;
+    }
+    t.equal(context.activity, 'holding');
+    t.strictSame(asked, [1, 40, 41, 43]);
     t.end();
+  },
+);
+
+t.test(
+  'an utterance that pauses goes on for a second after its listener ran dry; then it asks again',
+  async (t) => {
+    const { asked, context, finish, time } = createContext();
+    context.append('This is a whole sentence of some length. And');
+    const audio = { type: 'audio', contextId: 1, segment: 0, durationMs: 1_500 } as const;
+    context.deliver({ ...audio, bytes: Buffer.alloc(1) });
+    context.handed({ ...audio, bytes: Buffer.alloc(1) });
+    finish({ type: 'done', samples: 1_500, effort: { startedMs: 0, computeMs: 15 } });
+    await setImmediate();
+    context.deliver({ type: 'spoken', contextId: 1, segment: 0 });
+    for (const [nowMs, isServed, isCounted] of [
+      [900, true, true],
+      [1_100, true, false],
+      [2_400, true, false],
+      [2_600, false, false],
+    ] as const) {
+      time.nowMs = nowMs;
+      context.append(' ');
+      t.equal(context.admits(1), isServed, `after ${nowMs} ms`);
+      t.equal(context.demand !== null, isCounted, `its words count, after ${nowMs} ms`);
+    }
+    t.equal(asked.length, 1);
   },
 );
 
@@ -134,7 +166,7 @@ t.test('what a listener needs: since when it waits for first audio, then how muc
   t.equal(context.demand, null, 'nothing to be made');
   time.nowMs = 1_000;
   context.append('Well');
-  t.match(context.demand, { isAwaiting: true, slackMs: 0, remainingMs: 2_000 }, 'text is coming');
+  t.equal(context.demand, null, 'nothing of it is spoken yet');
   context.append(', this is a whole sentence of some length. And');
   t.match(context.demand, { isAwaiting: true, slackMs: 0 });
   time.nowMs = 1_400;
@@ -178,6 +210,19 @@ t.test('what the machine cannot make is refused, whole files never; the log says
   // Two of them wait for first audio: one that was admitted, and the one that is refused.
   t.ok(askedMs! - speechMs! * 5 >= 2 * 600 - 1e-6, 'what is asked for, by hand');
   t.ok(dispatcher.freeCores > 0);
+});
+
+t.test('held words of one listener leave the machine to others, and to its own next words', async (t) => {
+  const { admits, dispatcher } = await slowMachine(t, 'refuse');
+  const context = opened(
+    dispatcher.open({ ...optionsOf(lease().granted), framing: 'socket' }, () => undefined),
+  );
+  for (const text of ['a', ' ', 'few', ' ']) {
+    t.equal(context.admits(text.length), true);
+    context.append(text);
+  }
+  t.equal(admits('stream'), true);
+  t.equal(context.admits(1), false, 'whoever speaks first has the machine');
 });
 
 t.test('a service that is to be late refuses nobody', async (t) => {
