@@ -31,15 +31,13 @@ interface Parts {
 
 const prosodyOf = ({ seed = 1, utteranceSeed = seed, temperature = 1, wordCount = 8 }: Parts): Prosody =>
   new Prosody(
-    {
-      ...{ seed, utteranceSeed, settings: { voiceId: 'someone', temperature, normalizeText: false } },
-      words: Array.from({ length: wordCount }, (_, i) => ({ start: 2 * i, end: 2 * i + 1 })),
-    },
+    { seed, utteranceSeed, settings: { voiceId: 'someone', temperature, normalizeText: false } },
     speaker,
     {
       logMean: 5,
       mixing,
     },
+    wordCount,
   );
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -113,13 +113,20 @@ export class SyrinxEngine implements Engine {
     const means = this.#speakers.get(voiceId);
     if (means === undefined) throw new RangeError(`unknown voice "${voiceId}"`);
     const { speaker, mix, warp } = means;
-    const prosody = new Prosody(request, speaker, this.#melody);
+    const { text, words, spoken = [] } = request;
+    const clauses = clausesOf(text, words, spoken, request);
+    const spokenWords = clauses.reduce((sum, { atoms }) => sum + atoms.length, 0);
+    const prosody = new Prosody(request, speaker, this.#melody, spokenWords);
     return new Segment({
       engine: this,
       graphs: this.#graphs,
-      timeline: this.#timeline(request, prosody),
+      timeline: new Timeline(
+        new PhoneTrack(clauses, words.length, this.#track, spoken),
+        this.#graphs,
+        prosody,
+      ),
       prosody,
-      words: request.words.length,
+      words: words.length,
       mix,
       warp,
       gain: speaker.gain,
@@ -127,13 +134,6 @@ export class SyrinxEngine implements Engine {
       begins: request.begins ?? 'short',
       whole,
     });
-  }
-
-  #timeline(request: SegmentRequest, prosody: Prosody): Timeline {
-    const { text, words, spoken = [] } = request;
-    const clauses = clausesOf(text, words, spoken, request);
-    const track = new PhoneTrack(clauses, words.length, this.#track, spoken);
-    return new Timeline(track, this.#graphs, prosody);
   }
 
   async #warmUp(): Promise<void> {

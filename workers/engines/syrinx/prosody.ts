@@ -80,7 +80,7 @@ const excursionMax = 0.62;
 /** Limits softly: nearly linear up to half of the limit. */
 const limited = (value: number, max: number): number => value / (1 + (value / max) ** 4) ** 0.25;
 
-export type ProsodyRequest = Pick<SegmentRequest, 'seed' | 'utteranceSeed' | 'settings' | 'words'>;
+export type ProsodyRequest = Pick<SegmentRequest, 'seed' | 'utteranceSeed' | 'settings'>;
 
 /** What all speakers of a pack share. */
 export interface Melody {
@@ -117,8 +117,9 @@ export class Prosody {
   /** Frames that the sounds so far are shorter than usual. */
   #owed = 0;
 
-  constructor(request: ProsodyRequest, speaker: Speaker, melody: Melody) {
-    const { seed, utteranceSeed, words } = request;
+  /** @param spokenWords of the segment, with those that stand for numbers and signs */
+  constructor(request: ProsodyRequest, speaker: Speaker, melody: Melody, spokenWords: number) {
+    const { seed, utteranceSeed } = request;
     const { temperature, speed = 1 } = request.settings;
     this.#seed = seed;
     this.#utteranceSeed = utteranceSeed;
@@ -127,7 +128,7 @@ export class Prosody {
     this.#range = speaker.liveliness * rangeAt(temperature);
     this.#pace = 1 / (speaker.rate * speed);
     this.#styleSpread = styleSpreadAt(temperature);
-    this.#ownShare = Math.min(1, words.length / drawnWordsMin);
+    this.#ownShare = Math.min(1, spokenWords / drawnWordsMin);
     this.#lengthSpread = lengthShare * lengthSpreadAt(temperature);
     this.#mood = normals(randomAt(utteranceSeed, draws.mood));
     const random = randomAt(seed, draws.decoder);
