@@ -21,7 +21,7 @@ export interface AudioResponders {
   readonly of: (request: Pick<SpeechRequest, 'format' | 'text'>) => Responder;
 }
 
-/** UTF-16 units of a text whose speech is made before somebody would miss it. */
+/** UTF-16 units of the longest text whose wav waits for its end: it is made in about 100 ms. */
 const SHORT_UNITS_MAX = 160;
 
 /**

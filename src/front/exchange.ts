@@ -145,7 +145,7 @@ export class Exchange implements InFlight {
     return refusal !== 'connectionsOfAddressExhausted';
   }
 
-  /** In a crowd, nobody keeps a connection; but a client that is still sending would not read the answer. */
+  /** In a crowd, each answer ends its connection. A client that is still sending keeps it, because it would not read the answer. */
   get isLastInCrowd(): boolean {
     return this.#hasWholeRequest && this.services.connections.isCrowded;
   }

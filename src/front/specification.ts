@@ -119,7 +119,7 @@ interface Speaking {
 /** How the operations answer a request whose key is known. */
 export interface KeyedOperations {
   readonly speaking: Readonly<Record<'createSpeech' | 'streamSpeech' | 'speakForVoicePlatform', Speaking>>;
-  /** The JSON of those that take no work. */
+  /** The JSON answers of operations that make no speech. */
   readonly json: Readonly<Record<'listSpeakers' | 'describe', (key: ActiveKey) => string>>;
 }
 

@@ -29,7 +29,7 @@ export interface SpeechRouteParts {
   readonly admission: Admission;
   /** The service takes no new speech. */
   readonly isDraining: () => boolean;
-  /** Who asks: by default the key in `x-api-key`. */
+  /** Finds the caller; absent: by the key in `x-api-key`. */
   readonly authenticate?: (exchange: Exchange, head: RequestHead) => Authentication;
 }
 

@@ -131,7 +131,7 @@ class ContextTest(AsyncTest):
             peer = await peers.get()
             await peer.send(started("1"), audio("1", b"ab"), audio("2", b"x"), words("1", "Good", "day."), audio("1", b""))
             await peer.send({"flush_completed": True, "flush_id": "f", "context_id": "1"}, audio("1", b"c"))
-            await peer.send({"visemes": [], "context_id": "1"}, audio("nobody", b"z"), *ended("1"), *ended("2"))
+            await peer.send({"visemes": [], "context_id": "1"}, audio("unknown", b"z"), *ended("1"), *ended("2"))
             expected = [Audio(b"ab"), Word("Good", 0, 1), Word("day.", 1, 2), Flushed("f"), Audio(b"c")]
             self.assertEqual(await collect(one), expected)
             self.assertEqual(await collect(two), [Audio(b"x")])

@@ -20,7 +20,7 @@ import { opened } from '../support/fake-speech.js';
 const createContext = () => {
   /** `readMs`: what each look at the clock takes. */
   const time = { nowMs: 0, readMs: 0 };
-  /** What the actor was told, and what the transport was. */
+  /** Commands to the actor, and frames to the transport. */
   const sent: string[] = [];
   const frames: string[] = [];
   /** Units of text for which the context asked. */
