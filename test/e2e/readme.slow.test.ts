@@ -1,4 +1,4 @@
-/** Runs the commands of the README and of the reference as printed, with this test's address and key. */
+/** Runs the commands of the README, of the reference and of the commands' page as printed, with this test's address and key. */
 import { execFile } from 'node:child_process';
 import { chmodSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,14 +14,18 @@ import { missingTool } from '../support/tools.js';
 const run = promisify(execFile);
 const printedUrl = 'http://127.0.0.1:8080';
 
-const blocks = ['README.md', 'src/front/README.md']
-  .flatMap((path) => [...readSource(path).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)])
-  .map(([, language = '', code = '']) => ({ language, code }));
+const blocksOf = (path: string) =>
+  [...readSource(path).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = '', code = '']) => ({
+    language,
+    code,
+  }));
+const commandsPage = blocksOf('scripts/README.md');
+const pages = [...blocksOf('README.md'), ...blocksOf('src/front/README.md')];
 
 const service = await startService(t, { SYNTHESIS_THREADS: '1' });
 
 /** The only block of a language that contains a text. */
-const block = (language: string, text: string): string => {
+const block = (language: string, text: string, blocks = pages): string => {
   const found = blocks.filter(
     (candidate) => candidate.language === language && candidate.code.includes(text),
   );
@@ -133,11 +137,23 @@ t.test('what a first start shows', async (t) => {
   t.ok(readSource('README.md').includes(shown.trim()), shown);
 });
 
-t.test('npm run keys', async (t) => {
-  const lines = block('sh', 'npm run keys')
+/** The lines of the only block with a text, without their comments. */
+const commands = (text: string, blocks: typeof pages): string[] =>
+  block('sh', text, blocks)
     .trim()
     .split('\n')
     .map((line) => line.replace(/ +#.*$/, ''));
+
+t.test("the README's commands are those of their page", (t) => {
+  const printed = commandsPage
+    .flatMap(({ code }) => code.split('\n'))
+    .map((line) => line.replace(/ +#.*$/, ''));
+  for (const command of commands('npm run keys', pages)) t.ok(printed.includes(command), command);
+  t.end();
+});
+
+t.test('npm run keys', async (t) => {
+  const lines = commands('npm run keys', commandsPage);
   const outputs: string[] = [];
   for (const line of lines) {
     const made = /svc_sk_\w+/.exec(outputs[0] ?? '')?.[0] ?? '';
@@ -162,10 +178,7 @@ t.test('npm run keys', async (t) => {
 });
 
 t.test('npm run usage', async (t) => {
-  const [all = '', ada = '', json = ''] = block('sh', 'npm run usage')
-    .trim()
-    .split('\n')
-    .map((line) => line.replace(/ +#.*$/, ''));
+  const [all = '', ada = '', json = ''] = commands('npm run usage', commandsPage);
   t.match((await inShell(all, packageRoot)).stdout, /^default +\d+ [^]*^ada +0 /m);
   t.match((await inShell(ada, packageRoot)).stdout, /^ada +0 +0 +0 +0 +0\.0 +not metered /m);
   const { stdout } = await inShell(json, packageRoot);
@@ -174,11 +187,9 @@ t.test('npm run usage', async (t) => {
 
 t.test('npm run store', async (t) => {
   const dir = t.testdir();
-  const [backup = '', verify = '', restore = ''] = block('sh', 'store -- backup')
-    .replaceAll('/backups/', `${dir}/`)
-    .trim()
-    .split('\n')
-    .map((line) => line.replace(/ +#.*$/, ''));
+  const [backup = '', verify = '', restore = ''] = commands('store -- backup', commandsPage).map((line) =>
+    line.replaceAll('/backups/', `${dir}/`),
+  );
   t.match((await inShell(backup, packageRoot)).stdout, /store-\d{4}-\d\d-\d\d\.sqlite: \d+ accounts/);
   t.match((await inShell(verify, packageRoot)).stdout, 'is good');
   const [made = ''] = readdirSync(dir);
