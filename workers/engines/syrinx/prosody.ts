@@ -26,6 +26,8 @@ const moodShares = [0.6, 0.5, 0.95, 0.15] as const;
  */
 const drawnShares = [0.5, 0.9, 0, 0.9] as const;
 const drawnWordsMin = 4;
+/** In deviations. Rarer moods would make one reply in a hundred noticeably longer or shorter than the one before it. */
+const drawnMax = 1.5;
 
 /** How a clause of a terminal class is spoken. */
 interface Manner {
@@ -144,8 +146,8 @@ export class Prosody {
         ? randomAt(this.#utteranceSeed, draws.cutClause)
         : randomAt(this.#seed, draws.clause, clause),
     );
-    const drawn = own.map(
-      (value, i) => Math.sqrt(moodShares[i]!) * this.#mood[i]! + Math.sqrt(1 - moodShares[i]!) * value,
+    const drawn = own.map((value, i) =>
+      within(Math.sqrt(moodShares[i]!) * this.#mood[i]! + Math.sqrt(1 - moodShares[i]!) * value, drawnMax),
     );
     const spread = this.#styleSpread * (clause === null ? 1 : this.#ownShare);
     const values = this.#melody.mixing.map((row, i) => {
