@@ -14,8 +14,8 @@
  * other programs leave to all of them. The rule holds for each. An idle thread is never left idle: one utterance for each is
  * admitted, however slow its voice.
  *
- * A tenth is held back. A small account gets most of that, too, when the machine is full: so one account that fills the
- * machine cannot keep out the others.
+ * A listener is to have some more in hand than it plays. For a small account others need less of that, and their first audio
+ * may take a second: so one account that fills the machine does not keep out the others.
  *
  * The contexts of a WebSocket are one group, and have one slot. For others the group counts as one listener; its further
  * contexts get what is left. Whole files have no listener. They get what listeners leave, and are never refused here.
@@ -23,7 +23,7 @@
  * Pure policy: time, costs and demands are handed in.
  */
 import type { Encoding } from '../api/formats.js';
-import type { LongStep } from '../threads/voices.js';
+import type { LongStep, VoiceCost } from '../threads/voices.js';
 import type { Costs } from './costs.js';
 
 /** What a listener still needs. */
@@ -74,26 +74,31 @@ export interface Fullness {
 
 /** The part of the supply that is promised. The rest covers errors of the estimates, and whole files. */
 const PROMISED = 0.9;
-/** The same for a small account, beside one that fills the machine. */
-const PROMISED_TO_SMALL = 0.97;
 /** An account is small beside one that has so many times its listeners. */
 const LARGER_TIMES = 4;
-/** How long a listener may wait for first audio before anybody is refused for it. */
-const FIRST_AUDIO_MS_MAX = 150;
-/** The same in a burst. */
-const BURST_FIRST_AUDIO_MS_MAX = 1_000;
 /** A burst lasts this long. The next one can begin after `CALM_MS` in which the usual time was enough for everyone. */
 const BURST_MS = 1_000;
 const CALM_MS = 5_000;
-/** What a listener is to have in hand: an engine makes whole chunks of up to a second, and threads are not equally busy. */
-const IN_HAND_MS = 1_600;
-/** Not more than this work makes, in milliseconds of CPU time: slow voices have short chunks. */
+/**
+ * What the rule asks for each listener: how long first audio may take before anybody is refused for it, and what it is to
+ * have in hand, because an engine makes whole chunks of up to a second, and threads are not equally busy.
+ */
+const terms = {
+  usual: { firstAudioMsMax: 150, inHandMs: 1_600 },
+  burst: { firstAudioMsMax: 1_000, inHandMs: 1_600 },
+  /** For a small account, beside a large one. */
+  small: { firstAudioMsMax: 1_000, inHandMs: 500 },
+} as const;
+type Terms = keyof typeof terms;
+/** In hand is not more than this work makes, in milliseconds of CPU time: slow voices have short chunks. */
 const IN_HAND_CPU_MS = 25;
 /** The rule looks so many seconds ahead: no context is given more audio than it plays in that time. */
 const SECONDS = 24;
 
 /** The counted demands are used for this long; utterances admitted meanwhile are added to them. */
 const COUNT_KEPT_MS = 10;
+/** And for so long for each demand, which takes about 1 us to count: so counting takes a twentieth of the thread at most. */
+const DEMAND_KEPT_MS = 0.02;
 
 /** Work by kind, within each second: at `kind + seconds - 1`, in milliseconds of CPU time; and the speech that it makes. */
 type Work = Float64Array;
@@ -103,31 +108,33 @@ const ENCODING = 2 * SECONDS;
 const SPEECH = 3 * SECONDS;
 const noWork = (): Work => new Float64Array(4 * SECONDS);
 
-/** What one group asks for. */
-interface GroupWork {
-  /** Of all its contexts. */
-  readonly whole: Work;
-  /** What it counts for others: at each second, as much as the context of it that needs most. */
-  readonly most: Work;
+const addTo = (sum: Work, work: Work, sign = 1): void => {
+  for (let i = 0; i < sum.length; i++) sum[i] = sum[i]! + sign * work[i]!;
+};
+
+interface VoiceWork extends VoiceCost {
+  readonly isLong: boolean;
 }
 
-/** Sums over the demands. */
+/** The counted demands, and sums over them. */
 class Load {
   /** Contexts with speech to be made, by whether their voice has long steps. */
   readonly busy = { short: 0, long: 0 };
   /** Those of them that wait for first audio. */
   waiting = 0;
+  readonly #options: CapacityOptions;
+  readonly #voices = new Map<string, VoiceWork>();
   readonly #listenersOf = new Map<string, number>();
+  readonly #groups = new Map<object | string, Demand[]>();
   /** Each group counts as one listener. */
-  readonly fair = noWork();
-  readonly #groups = new Map<object | string, GroupWork>();
+  readonly #fair = new Map<Terms, Work>();
 
-  /** All listeners, with this work in addition. A group competes with its own further contexts, not with those of others. */
-  with(group: object | string, work: Work): Work {
-    const known = this.#groups.get(group);
-    return this.fair.map(
-      (value, i) => value + work[i]! + (known === undefined ? 0 : known.whole[i]! - known.most[i]!),
-    );
+  constructor(options: CapacityOptions) {
+    this.#options = options;
+  }
+
+  get listeners(): number {
+    return this.busy.short + this.busy.long;
   }
 
   /** Another account has many times the listeners that this one would have with one more. */
@@ -136,26 +143,85 @@ class Load {
     return Math.max(0, ...this.#listenersOf.values()) >= LARGER_TIMES * own;
   }
 
-  /** @param work is kept */
-  add({ account, group, isAwaiting }: Demand, work: Work, isLong: boolean): void {
+  isLong({ voiceId }: Demand): boolean {
+    return this.#voice(voiceId).isLong;
+  }
+
+  add(demand: Demand): void {
+    const { account, group: key, isAwaiting } = demand;
     this.#listenersOf.set(account, (this.#listenersOf.get(account) ?? 0) + 1);
-    this.busy[isLong ? 'long' : 'short']++;
+    this.busy[this.isLong(demand) ? 'long' : 'short']++;
     if (isAwaiting) this.waiting++;
-    const known = this.#groups.get(group);
-    if (known === undefined) {
-      this.#groups.set(group, { whole: work, most: work });
-      for (let i = 0; i < work.length; i++) this.fair[i] = this.fair[i]! + work[i]!;
-      return;
+    const group = this.#groups.get(key) ?? [];
+    this.#groups.set(key, group);
+    for (const [on, sum] of this.#fair) addTo(sum, this.#mostOf(group, on), -1);
+    group.push(demand);
+    for (const [on, sum] of this.#fair) addTo(sum, this.#mostOf(group, on));
+  }
+
+  /** What all listeners ask for. */
+  fair(on: Terms): Work {
+    let sum = this.#fair.get(on);
+    if (sum !== undefined) return sum;
+    sum = noWork();
+    for (const group of this.#groups.values()) addTo(sum, this.#mostOf(group, on));
+    this.#fair.set(on, sum);
+    return sum;
+  }
+
+  /** The same with an utterance in addition. Its group competes with its own further contexts, not with those of others. */
+  with(utterance: Demand, on: Terms): Work {
+    const sum = this.fair(on).slice();
+    const group = this.#groups.get(utterance.group) ?? [];
+    addTo(sum, this.#mostOf(group, on), -1);
+    for (const demand of [...group, utterance]) addTo(sum, this.#workOf(demand, on));
+    return sum;
+  }
+
+  /** What a group counts for others: at each second, as much as the context of it that needs most. Used at once. */
+  #mostOf(group: readonly Demand[], on: Terms): Work {
+    if (group.length === 1) return this.#workOf(group[0]!, on);
+    const most = noWork();
+    for (const demand of group) {
+      const work = this.#workOf(demand, on);
+      for (let i = 0; i < most.length; i++) if (work[i]! > most[i]!) most[i] = work[i]!;
     }
-    const whole = known.whole.map((value, i) => value + work[i]!);
-    const most = known.most.map((value, i) => Math.max(value, work[i]!));
-    for (let i = 0; i < most.length; i++) this.fair[i] = this.fair[i]! + most[i]! - known.most[i]!;
-    this.#groups.set(group, { whole, most });
+    return most;
+  }
+
+  /** Used at once: the next call overwrites it. */
+  readonly #work = noWork();
+  #workOf({ voiceId, encoding, remainingMs, slackMs, isAwaiting }: Demand, on: Terms): Work {
+    const { firstAudioMsMax, inHandMs } = terms[on];
+    const { cpu, beginMs, isLong } = this.#voice(voiceId);
+    const encodingCpu = this.#options.costs.encoding(encoding);
+    const dryMs = Math.max(0, slackMs + (isAwaiting ? firstAudioMsMax : 0));
+    const aheadMs = Math.min(inHandMs, IN_HAND_CPU_MS / cpu) - dryMs;
+    // A long first step is no more than the speech that it makes.
+    const firstStepMs = isAwaiting && !isLong ? beginMs : 0;
+    const work = this.#work;
+    for (let i = 0; i < SECONDS; i++) {
+      const endMs = (i + 1) * 1_000;
+      const isNeeded = endMs > dryMs;
+      const speechMs = isNeeded ? Math.min(remainingMs, endMs + aheadMs) : 0;
+      work[SYNTHESIS + i] = isNeeded ? speechMs * cpu + firstStepMs : 0;
+      work[LONG + i] = isLong ? speechMs * cpu : 0;
+      work[ENCODING + i] = speechMs * encodingCpu;
+      work[SPEECH + i] = speechMs;
+    }
+    return work;
+  }
+
+  #voice(voiceId: string): VoiceWork {
+    let voice = this.#voices.get(voiceId);
+    if (voice === undefined) {
+      const { costs, longStepOf } = this.#options;
+      voice = { ...costs.voice(voiceId), isLong: longStepOf?.(voiceId) !== undefined };
+      this.#voices.set(voiceId, voice);
+    }
+    return voice;
   }
 }
-
-const waitMsMax = { always: FIRST_AUDIO_MS_MAX, burst: BURST_FIRST_AUDIO_MS_MAX } as const;
-type Wait = keyof typeof waitMsMax;
 
 export interface CapacityOptions {
   /** Of all contexts that have speech to be made for a listener. */
@@ -168,8 +234,7 @@ export interface CapacityOptions {
 
 export class Capacity {
   readonly #options: CapacityOptions;
-  /** What is asked for, by how long first audio may take. */
-  #loads = { always: new Load(), burst: new Load() };
+  #load: Load;
   #countedMs = Number.NEGATIVE_INFINITY;
   /** Less is asked for than was counted. */
   #isStale = false;
@@ -179,35 +244,34 @@ export class Capacity {
 
   constructor(options: CapacityOptions) {
     this.#options = options;
+    this.#load = new Load(options);
   }
 
   /** How full the machine is: by the rule, without a further utterance. */
   fullness(nowMs: number): Fullness {
-    const wait = this.#isBurst(nowMs) ? 'burst' : 'always';
-    this.#count(nowMs);
-    return this.#fullnessOf(this.#loads[wait].fair, wait);
+    this.#count(nowMs, COUNT_KEPT_MS);
+    const on = this.#isBurst(nowMs) ? 'burst' : 'usual';
+    return this.#fullnessOf(this.#load.fair(on), on);
   }
 
   /**
    * @returns `null` if the utterance is admitted: it counts from now on. Otherwise how full the machine would be with it
    */
   refusal(utterance: Demand, nowMs: number): Fullness | null {
-    this.#count(nowMs);
-    let tooMuch = this.#tooMuch('always', utterance);
+    this.#count(nowMs, COUNT_KEPT_MS);
+    let tooMuch = this.#tooMuch(utterance, 'usual');
     if (tooMuch !== null && this.#isStale) {
-      this.#countedMs = Number.NEGATIVE_INFINITY;
-      this.#count(nowMs);
-      tooMuch = this.#tooMuch('always', utterance);
+      this.#count(nowMs, 0);
+      tooMuch = this.#tooMuch(utterance, 'usual');
     }
     if (tooMuch !== null) {
       if (nowMs - this.#crowdedMs > CALM_MS) this.#burstMs = nowMs;
       this.#crowdedMs = nowMs;
-      if (!this.#isBurst(nowMs)) return tooMuch;
-      const tooMuchInBurst = this.#tooMuch('burst', utterance);
-      if (tooMuchInBurst !== null) return tooMuchInBurst;
+      if (this.#load.isSmall(utterance.account)) tooMuch = this.#tooMuch(utterance, 'small');
+      else if (this.#isBurst(nowMs)) tooMuch = this.#tooMuch(utterance, 'burst');
     }
-    this.#add(utterance);
-    return null;
+    if (tooMuch === null) this.#load.add(utterance);
+    return tooMuch;
   }
 
   /** A context is over, or may not use what it asked for: that is free at once. */
@@ -225,66 +289,31 @@ export class Capacity {
   }
 
   /** @returns where the rule refuses the utterance */
-  #tooMuch(wait: Wait, utterance: Demand): Fullness | null {
-    const load = this.#loads[wait];
-    const work = this.#workOf(utterance, wait);
-    const isLong = this.#isLong(utterance);
+  #tooMuch(utterance: Demand, on: Terms): Fullness | null {
+    const { busy } = this.#load;
     const { synthesisThreads, longThreads } = this.#options.supply();
-    const idle = isLong
-      ? longThreads - load.busy.long
-      : synthesisThreads - Math.min(load.busy.long, longThreads) - load.busy.short;
+    const idle = this.#load.isLong(utterance)
+      ? longThreads - busy.long
+      : synthesisThreads - Math.min(busy.long, longThreads) - busy.short;
     if (idle > 0) return null;
-    const promised = load.isSmall(utterance.account) ? PROMISED_TO_SMALL : PROMISED;
-    const fullness = this.#fullnessOf(load.with(utterance.group, work), wait, promised);
+    const fullness = this.#fullnessOf(this.#load.with(utterance, on), on);
     return fullness.ratio > 1 ? fullness : null;
   }
 
-  #count(nowMs: number): void {
-    if (nowMs - this.#countedMs < COUNT_KEPT_MS) return;
+  #count(nowMs: number, keptMs: number): void {
+    if (nowMs - this.#countedMs < Math.max(keptMs, DEMAND_KEPT_MS * this.#load.listeners)) return;
     this.#countedMs = nowMs;
     this.#isStale = false;
-    this.#loads = { always: new Load(), burst: new Load() };
-    for (const demand of this.#options.demands()) this.#add(demand);
+    this.#load = new Load(this.#options);
+    for (const demand of this.#options.demands()) this.#load.add(demand);
   }
 
-  #add(demand: Demand): void {
-    const isLong = this.#isLong(demand);
-    const work = this.#workOf(demand, 'always');
-    this.#loads.always.add(demand, work, isLong);
-    this.#loads.burst.add(demand, demand.isAwaiting ? this.#workOf(demand, 'burst') : work, isLong);
-  }
-
-  #isLong({ voiceId }: Demand): boolean {
-    return this.#options.longStepOf?.(voiceId) !== undefined;
-  }
-
-  #workOf({ voiceId, encoding, remainingMs, slackMs, isAwaiting }: Demand, wait: Wait): Work {
-    const { costs, longStepOf } = this.#options;
-    const long = longStepOf?.(voiceId);
-    const { cpu, beginMs } = costs.voice(voiceId);
-    const encodingCpu = costs.encoding(encoding);
-    const dryMs = Math.max(0, slackMs + (isAwaiting ? waitMsMax[wait] : 0));
-    const inHandMs = Math.min(IN_HAND_MS, IN_HAND_CPU_MS / cpu);
-    const work = noWork();
-    for (let i = 0; i < SECONDS; i++) {
-      const playedMs = (i + 1) * 1_000 - dryMs;
-      if (playedMs <= 0) continue;
-      const speechMs = Math.min(remainingMs, playedMs + inHandMs);
-      // A long first step is no more than the speech that it makes.
-      work[SYNTHESIS + i] = speechMs * cpu + (isAwaiting && long === undefined ? beginMs : 0);
-      if (long !== undefined) work[LONG + i] = speechMs * cpu;
-      work[ENCODING + i] = speechMs * encodingCpu;
-      work[SPEECH + i] = speechMs;
-    }
-    return work;
-  }
-
-  #fullnessOf(work: Work, wait: Wait, promised = PROMISED): Fullness {
+  #fullnessOf(work: Work, on: Terms): Fullness {
     const { synthesisThreads, longThreads, actorThreads, cores } = this.#options.supply();
-    const { busy, waiting } = this.#loads[wait];
+    const { listeners, waiting } = this.#load;
     let fullest: Fullness = {
       ...{ ratio: 0, supply: 'cores', withinSeconds: 1, speechMs: 0, askedMs: 0, promisedMs: 0 },
-      ...{ cores, listeners: busy.short + busy.long, waiting, firstAudioMsMax: waitMsMax[wait] },
+      ...{ cores, listeners, waiting, firstAudioMsMax: terms[on].firstAudioMsMax },
     };
     const consider = (
       supply: Fullness['supply'],
@@ -292,7 +321,7 @@ export class Capacity {
       askedMs: number,
       withinSeconds: number,
     ): void => {
-      const promisedMs = count * withinSeconds * 1_000 * promised;
+      const promisedMs = count * withinSeconds * 1_000 * PROMISED;
       const ratio = askedMs / promisedMs;
       if (ratio <= fullest.ratio) return;
       const speechMs = work[SPEECH + withinSeconds - 1]!;

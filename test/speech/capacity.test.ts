@@ -123,11 +123,49 @@ t.test('an account that fills the machine leaves room for small ones', (t) => {
   const held = admitted(capacity, () => demand({ account: 'large' }));
   t.not(capacity.refusal(demand({ account: 'large' }), 0), null);
   const small = admitted(capacity, () => demand({ account: 'small' }));
-  t.ok(small > 0 && small < held / 8, `${small} beside ${held}`);
+  t.ok(small > 0 && small <= held / 4, `${small} beside ${held}`);
   const equal = create();
   let count = 0;
   admitted(equal, () => demand({ account: count++ % 2 === 0 ? 'a' : 'b' }));
   for (const account of ['a', 'b']) t.not(equal.refusal(demand({ account }), 0), null, 'equal ones share');
+  t.end();
+});
+
+t.test('what a large account is to have in hand, or waits for, does not keep out a small one', (t) => {
+  // Within a second they need 630 ms of work to play, and 790 to have 1,250 ms in hand then.
+  const large = listeners(30, (at) => playing(at % 2 === 0 ? 0 : -20, { account: 'large' }));
+  const has = { ...supply, cores: 1.2 };
+  const capacity = create({ demands: large, has });
+  t.not(capacity.refusal(demand({ account: 'large' }), 0), null);
+  t.equal(capacity.refusal(demand({ account: 'small' }), 0), null);
+  const waiting = create({ demands: listeners(120, () => demand({ account: 'large', remainingMs: 500 })) });
+  waiting.refusal(demand({ account: 'large' }), 0);
+  t.not(waiting.refusal(demand({ account: 'large' }), 1_100), null, 'the burst is over');
+  t.equal(waiting.refusal(demand({ account: 'small' }), 1_100), null);
+  const short = create({ demands: large, has: { ...supply, cores: 0.9 } });
+  t.not(short.refusal(demand({ account: 'small' }), 0), null, 'what they play does');
+  t.end();
+});
+
+t.test('two thousand demands are counted in a twentieth of the time, and what is freed counts then', (t) => {
+  let counts = 0;
+  let demands = listeners(2_000, (at) => playing(0, { group: `socket ${Math.floor(at / 64)}` }));
+  const capacity = new Capacity({
+    demands: () => {
+      counts++;
+      return demands;
+    },
+    supply: () => supply,
+    costs: { voice: () => ({ cpu: 0.2, beginMs: 8 }), encoding: () => 0.001 },
+  });
+  for (let ms = 0; ms < 400; ms++) {
+    capacity.freed();
+    capacity.refusal(demand(), ms);
+  }
+  t.equal(counts, 10);
+  demands = [];
+  t.not(capacity.refusal(demand(), 399), null);
+  t.equal(capacity.refusal(demand(), 401), null);
   t.end();
 });
 
