@@ -34,25 +34,32 @@ export const inSlices = (
   slice();
 };
 
-/** Runs deferred work, one piece in each tick, so that many pieces do not block the thread together. */
+/** Runs deferred work, one piece in each tick, so that many pieces do not block the thread together. Accounts take turns. */
 export class OneByOne {
-  readonly #waiting = new Set<() => void>();
+  /** The next account first. None is empty. */
+  readonly #waiting = new Map<string, Set<() => void>>();
 
-  has(run: () => void): boolean {
-    return this.#waiting.has(run);
+  has(run: () => void, account: string): boolean {
+    return this.#waiting.get(account)?.has(run) === true;
   }
 
   /** @param run may add itself again. Must not throw */
-  add(run: () => void): void {
+  add(run: () => void, account: string): void {
     if (this.#waiting.size === 0) setImmediate(() => this.#next());
-    this.#waiting.add(run);
+    const runs = this.#waiting.get(account);
+    if (runs === undefined) this.#waiting.set(account, new Set([run]));
+    else runs.add(run);
   }
 
   #next(): void {
-    const [run] = this.#waiting;
-    if (run === undefined) return;
-    this.#waiting.delete(run);
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    const [account, runs] = next;
+    const [run] = runs;
+    runs.delete(run!);
+    this.#waiting.delete(account);
+    if (runs.size > 0) this.#waiting.set(account, runs);
     if (this.#waiting.size > 0) setImmediate(() => this.#next());
-    run();
+    run?.();
   }
 }

@@ -19,21 +19,30 @@ t.test('what was put off runs one by one, and in turn if it is put off again', a
     let left = times;
     const run = (): void => {
       ran.push(name);
-      if (--left > 0) later.add(run);
+      if (--left > 0) later.add(run, 'x');
     };
     return run;
   };
   const [a, b] = [long('a', 3), long('b', 2)];
-  later.add(a);
-  later.add(b);
-  later.add(a);
-  t.ok(later.has(a));
+  later.add(a, 'x');
+  later.add(b, 'x');
+  later.add(a, 'x');
+  t.ok(later.has(a, 'x'));
   t.strictSame(ran, [], 'not at once');
   let ticks = 0;
   for (; ran.length < 5; ticks++) await new Promise((resolve) => setImmediate(resolve));
   t.strictSame(ran, ['a', 'b', 'a', 'b', 'a']);
   t.ok(ticks >= 5, 'one in each tick');
-  t.notOk(later.has(a));
+  t.notOk(later.has(a, 'x'));
+});
+
+t.test('an account that put off much does not keep another waiting', async (t) => {
+  const later = new OneByOne();
+  const ran: string[] = [];
+  for (let run = 0; run < 50; run++) later.add(() => ran.push('many'), 'many');
+  later.add(() => ran.push('few'), 'few');
+  while (ran.length < 51) await new Promise((resolve) => setImmediate(resolve));
+  t.equal(ran.indexOf('few'), 1);
 });
 
 t.test('work over a live set goes in slices: members that leave are skipped, new ones visited', (t) => {

@@ -19,9 +19,13 @@ export interface StepDue {
   readonly share?: { readonly group: number; readonly clock: PlaybackClock } | undefined;
   /** `first`: its listener waits for first audio. `file`: a whole file, which no listener plays yet. */
   readonly urgency?: 'playing' | 'first' | 'file';
+  /** Accounts take turns with first audio. */
+  readonly account?: string;
 }
 
 interface WaitingStep<Step> extends StepDue {
+  /** When other first audio of its account was last made. */
+  accountMs: number;
   /** Of a long step; else 0. */
   readonly longMs: number;
   readonly step: Step | undefined;
@@ -30,7 +34,9 @@ interface WaitingStep<Step> extends StepDue {
 
 /** A listener with less audio in hand than this goes before first audio: otherwise a burst would make others run dry. */
 const PLAYING_MS = 60;
-/** First audio that has waited for so long goes before all that is due later. */
+/** First audio does not let a listener go first whose account has so many times the jobs of its own with the thread. */
+const LARGER_TIMES = 4;
+/** When first audio has waited for so long, the next one goes before all that is due later. */
 const FIRST_WAIT_MS = 1_000;
 /** A listener with less than this in hand goes before whole files. */
 export const BEFORE_FILES_MS = 400;
@@ -46,15 +52,16 @@ interface RankedStep<Step> {
   readonly ownMs: number;
 }
 
-const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number): RankedStep<Step> => {
-  const { share, urgency } = waiting;
+/** @param firstMs when its step is due if it is of first audio */
+const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number, firstMs: number): RankedStep<Step> => {
+  const { share, urgency, accountMs, longMs } = waiting;
   const ownMs = waiting.dueMs();
-  const sharedMs = share === undefined ? ownMs : Math.max(ownMs, share.clock.at());
+  const shareMs = share?.clock.at() ?? Number.NEGATIVE_INFINITY;
+  const sharedMs = Math.max(ownMs, shareMs, accountMs);
   // However early it is due: what listeners with much in hand would get, they do not need now.
   if (urgency === 'file')
-    return { waiting, ownMs, sharedMs, dueMs: nowMs + Math.max(BEFORE_FILES_MS, waiting.longMs) };
-  const yieldsMs = urgency === 'first' ? Math.min(nowMs + PLAYING_MS, ownMs + FIRST_WAIT_MS) : sharedMs;
-  return { waiting, ownMs, sharedMs, dueMs: Math.max(sharedMs, yieldsMs) };
+    return { waiting, ownMs, sharedMs, dueMs: nowMs + Math.max(BEFORE_FILES_MS, longMs) };
+  return { waiting, ownMs, sharedMs, dueMs: Math.max(shareMs, urgency === 'first' ? firstMs : ownMs) };
 };
 
 const earlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step>): number =>
@@ -69,7 +76,8 @@ const isEarlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step> | undefined): 
  * counts for a group is not due before the group has had its share. Within the group the job's own deadline decides.
  *
  * First audio lets listeners go first who would run dry, and whole files let all go first who have little in hand. Files that
- * are late get a part of the time in any case.
+ * are late get a part of the time in any case. An account whose first audio was just made lets those go first that have waited
+ * since then: so many requests of one account do not make another wait.
  *
  * A long step cannot be interrupted. It lets short ones go first that are due before its end, but waits for them no longer
  * than it takes itself.
@@ -82,6 +90,8 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   readonly #size: number;
   readonly #waiting = new Set<WaitingStep<Step>>();
   #taken = 0;
+  /** Accounts whose first audio was chosen since the last choice. */
+  readonly #begun = new Set<string>();
   /** When the step of a whole file began that runs now. */
   #fileSinceMs: number | null = null;
   /** From then on a file that is late goes first. */
@@ -101,7 +111,7 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
    */
   enter(due: StepDue, longMs = 0, step?: Step): Promise<Step[]> {
     return new Promise((resolve) => {
-      this.#waiting.add({ ...due, longMs, step, resolve });
+      this.#waiting.add({ ...due, accountMs: Number.NEGATIVE_INFINITY, longMs, step, resolve });
       if (this.#taken < this.#size) this.#next();
     });
   }
@@ -122,11 +132,14 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
 
   readonly #next = (): void => {
     const nowMs = this.#clock();
+    for (const waiting of this.#waiting)
+      if (waiting.urgency === 'first' && this.#begun.has(waiting.account ?? '')) waiting.accountMs = nowMs;
+    this.#begun.clear();
     let long: RankedStep<Step> | undefined;
     let short: RankedStep<Step> | undefined;
     let file: RankedStep<Step> | undefined;
-    for (const waiting of this.#waiting) {
-      const ranked = rankOf(waiting, nowMs);
+    for (const ranked of this.#ranked(nowMs)) {
+      const { waiting } = ranked;
       if (waiting.urgency === 'file') file = isEarlier(ranked, file) ? ranked : file;
       else if (waiting.longMs > 0) long = isEarlier(ranked, long) ? ranked : long;
       else short = isEarlier(ranked, short) ? ranked : short;
@@ -138,9 +151,34 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     // Of a queue for several at a time nobody knows which of them leaves.
     if (next === file && this.#size === 1) this.#fileSinceMs = nowMs;
     this.#taken++;
-    this.#waiting.delete(next.waiting);
-    next.waiting.resolve(this.#othersFor(next));
+    this.#take(next);
+    next.waiting.resolve(this.#othersFor(next, nowMs));
   };
+
+  #ranked(nowMs: number): RankedStep<Step>[] {
+    const jobs = new Map<string | undefined, number>();
+    let awaitedMs = Number.POSITIVE_INFINITY;
+    let playing: string | undefined;
+    let playingMs = Number.POSITIVE_INFINITY;
+    for (const { account, urgency, dueMs } of this.#waiting) {
+      if (urgency === 'file') continue;
+      jobs.set(account, (jobs.get(account) ?? 0) + 1);
+      const atMs = dueMs();
+      if (urgency === 'first') awaitedMs = Math.min(awaitedMs, atMs);
+      else if (atMs < playingMs) [playing, playingMs] = [account, atMs];
+    }
+    const jobsOfPlaying = jobs.get(playing) ?? 0;
+    const yieldsMs = Math.min(nowMs + PLAYING_MS, awaitedMs + FIRST_WAIT_MS);
+    return Array.from(this.#waiting, (waiting) => {
+      const isSmall = LARGER_TIMES * (jobs.get(waiting.account) ?? 0) < jobsOfPlaying;
+      return rankOf(waiting, nowMs, isSmall ? waiting.dueMs() : yieldsMs);
+    });
+  }
+
+  #take({ waiting }: RankedStep<Step>): void {
+    this.#waiting.delete(waiting);
+    if (waiting.urgency === 'first' && waiting.account !== undefined) this.#begun.add(waiting.account);
+  }
 
   #firstOf(short: RankedStep<Step>, long: RankedStep<Step> | undefined, nowMs: number): RankedStep<Step> {
     if (long === undefined || !isEarlier(long, short)) return short;
@@ -149,15 +187,13 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   }
 
   /** Takes the steps that run with this one. */
-  #othersFor({ waiting: { step: first, share } }: RankedStep<Step>): Step[] {
+  #othersFor({ waiting: { step: first, share } }: RankedStep<Step>, nowMs: number): Step[] {
     const count = (first?.engine?.batchMax ?? 1) - 1;
     if (first === undefined || count < 1) return [];
     const isFit = ({ step, longMs }: WaitingStep<Step>) =>
       step !== undefined && longMs === 0 && step.engine === first.engine && step.window === first.window;
-    const nowMs = this.#clock();
-    const ranked = [...this.#waiting]
-      .filter(isFit)
-      .map((waiting) => rankOf(waiting, nowMs))
+    const ranked = this.#ranked(nowMs)
+      .filter(({ waiting }) => isFit(waiting))
       .toSorted(earlier);
     // A group counts as one listener, which has one step in a batch. Its others get the places that are left.
     const groups = new Set(share === undefined ? [] : [share.group]);
@@ -170,7 +206,7 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
       if (group !== undefined) groups.add(group);
     }
     const chosen = [...others, ...rest].slice(0, count);
-    for (const { waiting } of chosen) this.#waiting.delete(waiting);
+    for (const one of chosen) this.#take(one);
     return chosen.map(({ waiting }) => waiting.step!);
   }
 }

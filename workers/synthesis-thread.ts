@@ -148,12 +148,12 @@ export const serveSynthesis = async (
   };
 
   /** @param madeMs what was made of the job */
-  const dueOf = ({ slot, clock, share, urgency }: SynthesisJob, madeMs = () => 0): StepDue => {
+  const dueOf = ({ slot, clock, share, urgency, account }: SynthesisJob, madeMs = () => 0): StepDue => {
     const playback = clocks.clock(clock);
     return {
       dueMs: () => playback.at(control.startMs(slot) + madeMs()),
       share: share === undefined ? undefined : { group: share, clock: clocks.clock(share) },
-      urgency,
+      ...{ urgency, account },
     };
   };
 

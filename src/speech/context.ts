@@ -111,6 +111,7 @@ export class Context implements SpeechContext {
     this.listener = new Listener(parts.clocks.clock(this.#clock), framing, parts.scheduler.nowMs());
     this.schedule = parts.scheduler.open({
       group: groupOf(parts.options),
+      account: lease.account,
       listener: this.listener,
       bytesPerMs: heldBytesPerMs(format, this.#sampleRateHz),
       speed: settings.speed ?? 1,
@@ -335,6 +336,7 @@ export class Context implements SpeechContext {
       utteranceSeed: this.#utteranceSeed,
       actor: actorOfContext(this.id),
       clock: this.#clock,
+      account: options.lease.account,
       // One that runs behind another of its context has time: it does not count for the group.
       ...(share !== undefined && { share }),
       urgency: isFile ? ('file' as const) : isAwaited ? ('first' as const) : ('playing' as const),
@@ -410,14 +412,14 @@ export class Context implements SpeechContext {
 
   readonly #feed = (): void => {
     // Starting a segment feeds again: without this guard the inner call would overtake the outer one's segments.
-    if (this.#isFeeding || this.#parts.later.has(this.#feed)) return;
+    const { bounds, later, options, scheduler } = this.#parts;
+    if (this.#isFeeding || later.has(this.#feed, options.lease.account)) return;
     this.#isFeeding = true;
-    const { bounds, scheduler } = this.#parts;
     const endMs = scheduler.nowMs() + bounds.sliceMsMax;
     while (!this.#over && this.schedule.queued.length < SEGMENTS_AHEAD) {
       // A megabyte of white space has no segment, and Chinese is slow to cut: other contexts must not wait for the end.
       if (scheduler.nowMs() > endMs) {
-        this.#parts.later.add(this.#feed);
+        later.add(this.#feed, options.lease.account);
         break;
       }
       const segments = this.#utterances.cut();

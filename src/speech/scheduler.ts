@@ -63,6 +63,8 @@ export interface SegmentStart {
 export interface ScheduledOptions {
   /** Contexts with the same key are one group. */
   readonly group: object | string;
+  /** Accounts take turns with first audio. */
+  readonly account?: string;
   readonly listener: Listener;
   /** What a millisecond of its audio takes of the audio budget. */
   readonly bytesPerMs: number;
@@ -118,6 +120,8 @@ export class ScheduledContext {
   /** Where it stands among those that may start a segment, as of the last look. */
   turn = IDLE_GROUP;
   rankMs = 0;
+  /** When other first audio of its account last started. */
+  accountMs = 0;
   /** What it has of the audio budget, and of its group's expected audio. */
   heldBytes = 0;
   expectedInGroupMs = 0;
@@ -228,6 +232,7 @@ const isBefore = (a: ScheduledContext, b: ScheduledContext): boolean => {
   if (a.turn === BESIDE_ITS_GROUP && a.group.running !== b.group.running)
     return a.group.running < b.group.running;
   if (a.rankMs !== b.rankMs) return a.rankMs < b.rankMs;
+  if (a.dueMs !== b.dueMs) return a.dueMs < b.dueMs;
   if (a.turn !== BEHIND_ITSELF && a.group.order !== b.group.order) return a.group.order < b.group.order;
   return a.order < b.order;
 };
@@ -437,7 +442,7 @@ export class Scheduler {
         const turn = this.#turnOf(context);
         if (turn === null || (next !== undefined && turn > next.turn)) continue;
         context.turn = turn;
-        context.rankMs = context.dueMs;
+        context.rankMs = context.isHeard ? context.dueMs : Math.max(context.dueMs, context.accountMs);
         if (next === undefined || isBefore(context, next)) next = context;
       }
       if (next === undefined) return undefined;
@@ -477,6 +482,9 @@ export class Scheduler {
       this.#options.isFull?.() === true ||
       this.#awaited() > CROWD_PER_THREAD * this.#options.threads;
     if (queued.length === 0) this.#waiting.delete(context);
+    if (isAwaited && options.account !== undefined)
+      for (const other of this.#waiting)
+        if (other.options.account === options.account) other.accountMs = this.nowMs();
     group.running++;
     this.#running++;
     if (options.listener.isFile) this.#runningFiles++;

@@ -136,6 +136,7 @@ export interface SynthesisJob extends SegmentRequest {
   readonly share?: number;
   /** `first`: its listener waits for first audio. `file`: a whole file, which no listener plays yet. */
   readonly urgency: 'playing' | 'first' | 'file';
+  readonly account: string;
 }
 
 /** The compute time of a job. */

@@ -517,6 +517,22 @@ t.test('a context hears when there is something to make again: text, or an open 
   t.end();
 });
 
+t.test('when jobs are short, a request waits behind one of another account, not behind its many', (t) => {
+  const { clock, starts, open } = bench({ threads: 1, jobsMax: 1 });
+  const many = Array.from({ length: 20 }, () => open({}, { account: 'many' }));
+  for (const one of many) one.enqueue(segment(0));
+  clock.nowMs = 10;
+  const few = open({}, { account: 'few' });
+  few.enqueue(segment(0));
+  for (let ended = 0; ended < 3; ended++) {
+    clock.nowMs += 10;
+    last(starts).schedule.finished(last(starts).segment, 100);
+  }
+  const order = starts.map(({ schedule }) => (schedule === few ? 'few' : many.indexOf(schedule)));
+  t.strictSame(order, [0, 1, 'few', 2]);
+  t.end();
+});
+
 t.test('only the first segment of an utterance is awaited', (t) => {
   const { clock, starts, open } = bench({ threads: 2, jobsMax: 2 });
   const a = open();

@@ -64,6 +64,7 @@ export interface BenchContextOptions<C = ScheduledContext> {
   readonly framing?: Framing;
   readonly bytesPerMs?: number;
   readonly speed?: number;
+  readonly account?: string;
   readonly onStart?: (start: Start<C>) => void;
   readonly onMove?: (move: Start<C>) => void;
   readonly resumed?: (nowMs: number, segment: number) => void;
@@ -77,12 +78,13 @@ export class BenchContext<C = ScheduledContext> {
 
   constructor(scheduler: Policy<C>, options: BenchContextOptions<C> = {}) {
     const { onStart, onMove, resumed = () => undefined } = options;
-    const { group = {}, framing = 'stream', bytesPerMs = 0, speed = 1 } = options;
+    const { group = {}, framing = 'stream', bytesPerMs = 0, speed = 1, account } = options;
     this.#scheduler = scheduler;
     this.listener = new ToldListener(framing, scheduler.nowMs(), resumed);
     const { clock } = this.listener;
     this.context = scheduler.open({
       ...{ group, listener: this.listener, bytesPerMs, speed },
+      ...(account !== undefined && { account }),
       start: ({ segment: started, startMs, ...more }) => {
         onStart?.({ schedule: this, segment: started, playFromMs: clock.at(startMs), ...more });
         return (movedMs) => onMove?.({ schedule: this, segment: started, playFromMs: clock.at(movedMs) });
@@ -158,7 +160,7 @@ export const bench = ({ threads = 1, jobsMax = 1, unsentAudioMsMax = 10_000 } = 
   /** Opens a context that records its starts and moves. */
   const open = (
     group: object | string = {},
-    more: Pick<BenchContextOptions, 'framing' | 'bytesPerMs' | 'speed' | 'resumed'> = {},
+    more: Pick<BenchContextOptions, 'framing' | 'bytesPerMs' | 'speed' | 'resumed' | 'account'> = {},
   ) =>
     new BenchContext<ScheduledContext>(scheduler, {
       ...{ group, ...more },

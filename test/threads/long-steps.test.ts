@@ -60,7 +60,7 @@ const start = async (t: Test, threads: number) => {
       {
         ...{ contextId, segment: 0, actor: 0, text, words: [], before: '', after: '' },
         ...{ settings: { voiceId, temperature: 1, normalizeText: false }, seed: 0, utteranceSeed: 0 },
-        ...{ clock: number, urgency: 'playing' },
+        ...{ clock: number, urgency: 'playing', account: 'default' },
       },
       clock,
       0,

@@ -174,7 +174,12 @@ t.test('the share of a group is never far ahead, and never behind', (t) => {
 });
 
 /** The order in which waiting steps run, of jobs that enter while another step runs. */
-const orderOf = async (nowMs: number, waiting: Readonly<Record<string, StepDue>>): Promise<string[]> => {
+const orderOf = async (
+  beginMs: number,
+  waiting: Readonly<Record<string, StepDue>>,
+  stepMs = 0,
+): Promise<string[]> => {
+  let nowMs = beginMs;
   const queue = new StepQueue(() => nowMs);
   const order: string[] = [];
   await queue.enter({ dueMs: () => nowMs });
@@ -182,11 +187,15 @@ const orderOf = async (nowMs: number, waiting: Readonly<Record<string, StepDue>>
   while (order.length < Object.keys(waiting).length) {
     queue.leave();
     await settle();
+    nowMs += stepMs;
   }
   return order;
 };
 
-const first = (dueMs: number): StepDue => ({ dueMs: () => dueMs, urgency: 'first' });
+const first = (dueMs: number, account?: string): StepDue => ({
+  ...{ dueMs: () => dueMs, urgency: 'first' },
+  ...(account !== undefined && { account }),
+});
 const playing = (dueMs: number): StepDue => ({ dueMs: () => dueMs, urgency: 'playing' });
 const file = (dueMs: number): StepDue => ({ dueMs: () => dueMs, urgency: 'file' });
 
@@ -213,6 +222,54 @@ t.test('first audio that has waited for a second waits for nobody who is due lat
 t.test('among those who wait for first audio the one that waited longest is first', async (t) => {
   const order = await orderOf(10_000, { c: first(9_999), a: first(9_500), b: first(9_700) });
   t.strictSame(order, ['a', 'b', 'c']);
+});
+
+t.test('accounts take turns with first audio, however many requests of one wait', async (t) => {
+  const many = Object.fromEntries(
+    Array.from({ length: 20 }, (_, at) => [`m${at}`, first(8_000 + at, 'many')] as const),
+  );
+  const few = { a: first(9_990, 'few'), b: first(9_991, 'few'), c: first(9_995, 'other') };
+  const order = await orderOf(10_000, { ...many, ...few, near: playing(10_010), far: playing(10_061) }, 1);
+  t.strictSame(
+    order.slice(0, 7),
+    ['m0', 'a', 'c', 'm1', 'b', 'm2', 'm3'],
+    'the longest wait first, then in turns',
+  );
+  t.strictSame(
+    order.slice(-2),
+    ['near', 'far'],
+    'what has waited for a second goes before listeners who have more time',
+  );
+});
+
+t.test('who arrives while first audio of a large account is made is next', async (t) => {
+  let nowMs = 10_000;
+  const queue = new StepQueue(() => nowMs);
+  const order: string[] = [];
+  const enter = (name: string, due: StepDue) => void queue.enter(due).then(() => order.push(name));
+  for (let at = 0; at < 5; at++) enter('many', first(9_000, 'many'));
+  await settle();
+  nowMs += 10;
+  enter('few', first(nowMs, 'few'));
+  nowMs += 10;
+  queue.leave();
+  await settle();
+  t.strictSame(order, ['many', 'few']);
+});
+
+t.test('first audio does not wait for the many listeners of another account', async (t) => {
+  const many = (count: number) =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, at) => [
+        `${at}`,
+        { ...playing(10_000 + at), account: 'many' } satisfies StepDue,
+      ]),
+    );
+  const few = { few: first(9_999, 'few') };
+  t.equal((await orderOf(10_000, { ...many(20), ...few }, 1)).indexOf('few'), 0);
+  t.equal((await orderOf(10_000, { ...many(4), ...few }, 1)).indexOf('few'), 4, 'it is none beside four');
+  const own = await orderOf(10_000, { ...many(20), first: first(9_999, 'many') }, 1);
+  t.equal(own.indexOf('first'), 20, 'its own listeners go first');
 });
 
 t.test('a whole file waits for listeners with little in hand, and precedes those with more', async (t) => {

@@ -58,6 +58,7 @@ const request = (contextId: number, voiceId: string, text: string, actor = 0) =>
   utteranceSeed: 0,
   clock: 0,
   urgency: 'playing' as const,
+  account: 'default',
 });
 
 /** A job of a context whose first sample plays at this moment. */
