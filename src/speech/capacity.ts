@@ -14,8 +14,8 @@
  * other programs leave to all of them. The rule holds for each. An idle thread is never left idle: one utterance for each is
  * admitted, however slow its voice.
  *
- * A listener is to have some more in hand than it plays. For a small account others need less of that, and their first audio
- * may take a second: so one account that fills the machine does not keep out the others.
+ * A listener is to have some more in hand than it plays: less of that in a burst, and still less for a small account, for
+ * which first audio may take a second, too. So one account that fills the machine does not keep out the others.
  *
  * The contexts of a WebSocket are one group, and have one slot. For others the group counts as one listener; its further
  * contexts get what is left. Whole files have no listener. They get what listeners leave, and are never refused here.
@@ -68,8 +68,9 @@ export interface Fullness {
   /** Admitted contexts with speech to be made for a listener, and those of them that wait for first audio. */
   readonly listeners: number;
   readonly waiting: number;
-  /** How long first audio may take now, in milliseconds. */
+  /** How long first audio may take now, and what a listener is to have in hand, in milliseconds. */
   readonly firstAudioMsMax: number;
+  readonly inHandMs: number;
 }
 
 /** The part of the supply that is promised. The rest covers errors of the estimates, and whole files. */
@@ -85,7 +86,7 @@ const CALM_MS = 5_000;
  */
 const terms = {
   usual: { firstAudioMsMax: 150, inHandMs: 1_600 },
-  burst: { firstAudioMsMax: 1_000, inHandMs: 1_600 },
+  burst: { firstAudioMsMax: 1_000, inHandMs: 1_000 },
   /** For a small account, beside a large one. */
   small: { firstAudioMsMax: 1_000, inHandMs: 500 },
 } as const;
@@ -313,7 +314,7 @@ export class Capacity {
     const { listeners, waiting } = this.#load;
     let fullest: Fullness = {
       ...{ ratio: 0, supply: 'cores', withinSeconds: 1, speechMs: 0, askedMs: 0, promisedMs: 0 },
-      ...{ cores, listeners, waiting, firstAudioMsMax: terms[on].firstAudioMsMax },
+      ...{ cores, listeners, waiting, ...terms[on] },
     };
     const consider = (
       supply: Fullness['supply'],
