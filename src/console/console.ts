@@ -9,7 +9,7 @@ import { Listener } from '../front/listener.js';
 import type { Certificate } from '../front/certificate.js';
 import { figuresOf, type Listening, type Server } from '../front/server.js';
 import { specificationErrors } from '../api/error-shape.js';
-import { addNotFound, addRoute, wrapHandler, type Route } from '../front/routes.js';
+import { addHandler, addNotFound, addRoute, type Route } from '../front/routes.js';
 import { Registry, type InFlight, type Services } from '../front/services.js';
 import { addSocketRoute } from '../front/ws/socket-route.js';
 import { consoleUrl, serviceUrl } from '../address.js';
@@ -84,7 +84,7 @@ export class Console {
     const { clock } = server.shared.services;
     this.#parts = parts;
     const { host, origin, port } = config.console;
-    const connections = new ConnectionPool(bounds.consoleConnectionsMax, clock).listener();
+    const connections = new ConnectionPool(bounds.consoleConnectionsMax).listener();
     this.#services = {
       ...server.shared.services,
       connections,
@@ -159,7 +159,7 @@ export class Console {
         });
         for (const route of routes) addRoute(app, this.#services, route);
         for (const pattern of ['/api/*', '/assets/*']) addNotFound(app, this.#services, pattern);
-        app.any('/*', wrapHandler(this.#services, '/*', assets.page));
+        addHandler(app, this.#services, ['/*', '/*'], () => assets.page);
       },
     });
     this.#listener = listener;

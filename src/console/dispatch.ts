@@ -41,21 +41,26 @@ export class Door {
     return (exchange.services.isBehindProxy && forwardedAddress(head)) || exchange.peer;
   }
 
+  /** @throws {ConsoleRefusal} its session, or without one its address, which others may share, calls too often */
+  #countCall(exchange: Exchange, head: RequestHead): void {
+    const { sessions, throttle } = this.#parts;
+    throttle.call(sessions.nameIn(head) ?? this.addressOf(exchange, head));
+  }
+
   /** Makes a call in the order of its account: see `CallOrder`. */
   inOrder<T>(exchange: Exchange, user: User | null, call: () => Promise<T>): Promise<T> {
     return this.#parts.order.run(user?.accountId ?? null, () => exchange.isOver, call);
   }
 
-  /** Refuses a request of another site, or of an address that calls too often. @returns whether to go on */
+  /** Refuses a request of another site, or of one who calls too often. @returns whether to go on */
   admits(exchange: Exchange, head: RequestHead): boolean {
-    const { gate, throttle } = this.#parts;
-    const refusal = gate.refuseCall(head, exchange.origin);
+    const refusal = this.#parts.gate.refuseCall(head, exchange.origin);
     if (refusal !== null) {
       replyRefusal(exchange, refusal);
       return false;
     }
     try {
-      throttle.call(this.addressOf(exchange, head));
+      this.#countCall(exchange, head);
       return true;
     } catch (error) {
       replyFault(exchange, error);
@@ -63,10 +68,10 @@ export class Door {
     }
   }
 
-  /** Counts a request for the page. @returns whether its address may cause work on the store now */
+  /** Counts a request for the page. @returns whether it may cause work on the store now */
   mayAsk(exchange: Exchange, head: RequestHead): boolean {
     try {
-      this.#parts.throttle.call(this.addressOf(exchange, head));
+      this.#countCall(exchange, head);
       return true;
     } catch {
       return false;

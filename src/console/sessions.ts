@@ -8,6 +8,7 @@ import { withoutBearer, type RequestHead } from '../front/request-head.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { describeFault } from '../fault.js';
+import { Latest } from '../latest.js';
 import type { ConsoleAdministration } from './administration.js';
 import { signedOut } from './answers.js';
 import type { User } from './contract.js';
@@ -41,6 +42,9 @@ export interface SessionsParts {
 /** What streams may have of the connections. The others are for calls: those of an operator, above all. */
 const PART_OF_STREAMS = 3 / 4;
 
+/** Sessions that were found last. */
+const FOUND_MAX = 4_096;
+
 /** Whose streams and connections are counted together: an account's, or one operator's. */
 const holderOf = ({ accountId, userId }: User): Member => accountId ?? `operator ${userId}`;
 
@@ -51,6 +55,8 @@ export class Sessions {
   readonly #parts: SessionsParts;
   readonly #streams = new Map<string, Set<EndStream>>();
   readonly #budget: KeyedBudget;
+  /** By the hashes of their tokens. */
+  readonly #found = new Latest<string>(FOUND_MAX);
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
 
@@ -68,12 +74,22 @@ export class Sessions {
     return token === null || isProgramToken(token) !== isProgram ? null : hashToken(token);
   }
 
+  /** @returns a name of the session that the client shows, if it was found lately */
+  nameIn(head: Shown): string | null {
+    const tokenHash = this.hashIn(head);
+    return tokenHash !== null && this.#found.has(tokenHash) ? `session ${tokenHash}` : null;
+  }
+
   /** @throws {ConsoleRefusal} the connections of its account are too many */
   async find(exchange: Exchange, head: Shown): Promise<Session | null> {
     const tokenHash = this.hashIn(head);
     if (tokenHash === null) return null;
     const user = await this.#parts.administration.session(tokenHash);
-    if (user === null) return null;
+    if (user === null) {
+      this.#found.delete(tokenHash);
+      return null;
+    }
+    this.#found.add(tokenHash);
     const holder = holderOf(user);
     exchange.countFor(holder);
     if (!exchange.services.connections.hasRoomFor(holder)) {

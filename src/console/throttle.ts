@@ -1,5 +1,5 @@
 /**
- * Slows down clients that call too often, or that guess passwords or links. Each address and each name of a user has a
+ * Slows down clients that call too often, or that guess passwords or links. Each address, session and name of a user has a
  * bucket of attempts that fills again with time. No user is locked out:
  *
  * - A browser in which the user has signed in before has a bucket of its own, which guesses from elsewhere do not use up.
@@ -107,9 +107,9 @@ export class Throttle {
     this.#spare = buckets(bounds.consoleSpareAttemptsMax, bounds.consoleSpareAttemptMs);
   }
 
-  /** Counts a call. @throws {ConsoleRefusal} `tooManyAttempts` */
-  call(address: string): void {
-    this.#takeFrom([[this.#calls, networkOf(address)]]);
+  /** Counts a call. @param caller an address, or the name of a session @throws {ConsoleRefusal} `tooManyAttempts` */
+  call(caller: string): void {
+    this.#takeFrom([[this.#calls, networkOf(caller)]]);
   }
 
   /** Counts an attempt, whether it will succeed or not. @throws {ConsoleRefusal} `tooManyAttempts` */

@@ -2,18 +2,17 @@
  * How many connections are open, and how many one more address may open.
  *
  * Listeners share a pool. Each has a reserve there, which the others leave to it. The strangers of an address, its
- * connections that have not shown a key, may have a quarter of what all others leave; or three quarters, if others from there
- * have shown one. Behind a proxy all callers come from its address: their connections bring a key at once, and then do not
- * count for it, but many may open in the same moment.
+ * connections that have not shown a key or that wait for a request, may have a quarter of what all others leave; or three
+ * quarters, if others from there have shown one. Behind a proxy all callers come from its address: their connections bring a
+ * key at once, and then do not count for it, but many may open in the same moment.
  *
- * In a crowd, when requests have more connections than are free, a small answer ends its connection. The library can end none
- * after a long one: such connections count for their account, which may have half of what all others leave when few are free.
+ * The requests of an account may have half of what all others leave. In a crowd, when requests have more connections than are
+ * free, each answer ends its connection. So no account is refused for connections that wait.
  */
 import type { Socket } from 'node:net';
 import type { Member } from '../byte-budget.js';
-import type { Clock } from '../monotonic.js';
 import type { RefusalReason } from '../refusals.js';
-import { Holders, type Held } from './holders.js';
+import { Holders } from './holders.js';
 import { Strangers } from './strangers.js';
 
 /** What the strangers of an address may have of what others leave. */
@@ -24,29 +23,22 @@ const PART_OF_KNOWN_ADDRESS = 3 / 4;
 const LEAST_OF_ADDRESS = 8;
 /** What an account may have of what others leave. */
 const PART_OF_ACCOUNT = 1 / 2;
-/** While this part is free, no account is refused: an answer counts as a connection, although its client may have closed it. */
-const ENOUGH_FREE = 1 / 3;
 /** It may have so many where that is less: more than the slots of a key. */
 const LEAST_OF_ACCOUNT = 16;
 /** The reserve of a listener. All together stay within the part that WebSockets leave to requests (`plan.ts`). */
 const RESERVED_PART = 1 / 32;
-/** An address that comes only once is forgotten after so many others at the latest. */
-const ADDRESSES_BETWEEN_SEARCHES = 1_024;
 
 export type ConnectionRefusal = RefusalReason & ('connectionPoolExhausted' | 'connectionsOfAddressExhausted');
 
 export class ConnectionPool {
-  readonly strangers: Strangers;
-  /** Connections with a request of an account; in a crowd, also those that stay open after its answer. */
-  readonly accounts: Holders<Member>;
+  readonly strangers = new Strangers();
+  /** Connections with a request of an account. */
+  readonly accounts = new Holders<Member>();
   readonly #max: number;
   readonly #members: Connections[] = [];
-  #searchAt = ADDRESSES_BETWEEN_SEARCHES;
 
-  constructor(max: number, clock: Clock) {
+  constructor(max: number) {
     this.#max = max;
-    this.strangers = new Strangers(clock);
-    this.accounts = new Holders(clock);
   }
 
   /** Connections of all listeners. */
@@ -78,16 +70,9 @@ export class ConnectionPool {
 
   /** @param left how many connections are free @returns whether an address may have one more stranger */
   admits(address: string, left: number): boolean {
-    this.#forget();
     const own = this.strangers.countOf(address);
     const part = this.strangers.isKnown(address) ? PART_OF_KNOWN_ADDRESS : PART_OF_ADDRESS;
     return own < Math.max(LEAST_OF_ADDRESS, Math.floor((left + own) * part));
-  }
-
-  #forget(): void {
-    if (this.strangers.size < this.#searchAt) return;
-    this.strangers.forgetGone();
-    this.#searchAt = this.strangers.size + ADDRESSES_BETWEEN_SEARCHES;
   }
 }
 
@@ -119,26 +104,23 @@ export class Connections {
     return this.#pool.isCrowded;
   }
 
-  /** A request of an account begins. */
-  holdFor(member: Member): Held {
-    return this.#pool.accounts.hold(member);
+  get accounts(): Holders<Member> {
+    return this.#pool.accounts;
   }
 
   /** @returns whether an account's requests, counted already, may all stay */
   hasRoomFor(member: Member): boolean {
-    const left = this.#pool.leftFor(this);
-    if (left >= this.max * ENOUGH_FREE) return true;
-    const own = this.#pool.accounts.countOf(member);
-    const part = Math.floor((left + own) * PART_OF_ACCOUNT);
+    const own = this.accounts.countOf(member);
+    const part = Math.floor((this.#pool.leftFor(this) + own) * PART_OF_ACCOUNT);
     return own <= Math.max(LEAST_OF_ACCOUNT, part);
   }
 
   /** Counts a connection of Node's, which shows no key, to its end. The caller has asked for a refusal. */
   watch(socket: Socket, address: string): void {
-    const stranger = this.strangers.hold(address);
+    this.strangers.add(address);
     this.open++;
     socket.once('close', () => {
-      stranger.leave();
+      this.strangers.remove(address);
       this.open--;
     });
   }

@@ -17,8 +17,6 @@ import { FirstAudio } from '../speech/first-audio.js';
 import type { ActiveKey } from '../store/store.js';
 import type { Header } from './cors.js';
 import type { InFlight, Services } from './services.js';
-import type { Held } from './holders.js';
-import type { Stranger } from './strangers.js';
 import { readTrace, traceFields, traceHeaders, type Trace } from './trace.js';
 import type { HttpRequest, HttpResponse } from './uws.js';
 
@@ -64,10 +62,16 @@ export class Exchange implements InFlight {
   readonly #res: HttpResponse;
   readonly #startMs: number;
   readonly #overListeners: (() => void)[] = [];
-  /** Its connection, as one of its address; `null`: it has shown a key. */
-  #stranger: Stranger | null;
-  /** Its connection, as one of its account. */
-  #ofAccount: Held | null = null;
+  /** The network that its connection comes from. */
+  readonly #network: string;
+  /** The network whose stranger it is: the client's, where a proxy names it; `null`: it has shown a key. */
+  #strangerOf: string | null;
+  /** The account that its connection counts for. */
+  #member: Member | undefined;
+  /** A second object of the library for this request, of use when the answer has spent the first. */
+  readonly #spare: HttpResponse | null;
+  /** The head says that the connection ends, and the library does not end it. */
+  #endsConnection = false;
   #key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined;
   #status: number | undefined;
   #firstAudio: FirstAudio | undefined;
@@ -85,10 +89,12 @@ export class Exchange implements InFlight {
     services: Services,
     route: string,
     req: Pick<HttpRequest, 'getMethod' | 'getHeader' | 'forEach'>,
+    spare: HttpResponse | null,
   ) {
     // First: an exception before this ends the process, and no handler of ours sees it.
     res.onAborted(() => this.#over('aborted'));
     this.#res = res;
+    this.#spare = spare;
     this.services = services;
     this.route = services.routePrefix + route;
     this.method = req.getMethod();
@@ -100,10 +106,8 @@ export class Exchange implements InFlight {
     this.#startMs = services.clock();
     this.id = randomUUID();
     this.peer = Buffer.from(res.getRemoteAddressAsText()).toString();
-    const { strangers } = services.connections;
-    const network = networkOf(this.peer);
-    strangers.stir(network);
-    this.#stranger = strangers.hold(network);
+    // Counted since the connection was opened, or the answer before.
+    this.#network = this.#strangerOf = networkOf(this.peer);
     services.registry.add(this);
   }
 
@@ -125,10 +129,13 @@ export class Exchange implements InFlight {
   /** The client has shown who it is: its connection counts for them. */
   countFor(member: Member | undefined): void {
     if (this.isOver) return;
-    this.#ofAccount?.leave();
-    this.#ofAccount = member === undefined ? null : this.services.connections.holdFor(member);
-    this.#stranger?.known();
-    this.#stranger = null;
+    const { accounts, strangers } = this.services.connections;
+    // Also the proxy.
+    strangers.know(this.#network);
+    if (this.#strangerOf !== null) strangers.know(this.#strangerOf);
+    this.#leave();
+    this.#member = member;
+    if (member !== undefined) accounts.add(member);
   }
 
   /**
@@ -140,14 +147,18 @@ export class Exchange implements InFlight {
     const { connections } = this.services;
     const network = networkOf(address);
     const refusal = connections.refusalOf(network);
-    this.#stranger?.leave();
-    this.#stranger = connections.strangers.hold(network);
+    this.#leave();
+    connections.strangers.add(network);
+    this.#strangerOf = network;
     return refusal !== 'connectionsOfAddressExhausted';
   }
 
-  /** In a crowd, each answer ends its connection. A client that is still sending keeps it, because it would not read the answer. */
-  get isLastInCrowd(): boolean {
-    return this.#hasWholeRequest && this.services.connections.isCrowded;
+  /**
+   * In a crowd, each answer ends its connection. A client that is still sending keeps it, because it would not read the answer.
+   * Without a spare object nobody would learn when it ends.
+   */
+  get isLastOfConnection(): boolean {
+    return this.#spare === null || (this.#hasWholeRequest && this.services.connections.isCrowded);
   }
 
   get outcome(): Outcome | undefined {
@@ -259,8 +270,11 @@ export class Exchange implements InFlight {
     this.#res.writeHeader('x-request-id', this.id);
     for (const [name, value] of traceHeaders(this.trace)) this.#res.writeHeader(name, value);
     for (const [name, value] of headers) this.#res.writeHeader(name, value);
-    for (const [name, value] of this.#connectionHeaders(status, close)) this.#res.writeHeader(name, value);
-    this.#isLast ||= close;
+    this.#endsConnection = !close && !this.#isLast && this.isLastOfConnection;
+    this.#isLast ||= close || this.#endsConnection;
+    // The library adds the header to its own close.
+    if (status !== 101 && !close)
+      for (const [name, value] of this.#isLast ? CLOSES : KEEPS) this.#res.writeHeader(name, value);
     for (const [name, value] of this.services.cors.headersFor(this.origin))
       if (!headers.some(([given]) => given === name)) this.#res.writeHeader(name, value);
   }
@@ -318,13 +332,15 @@ export class Exchange implements InFlight {
   /** The response has ended: the socket has its last byte. */
   finish(): void {
     this.#over('complete');
+    if (this.#endsConnection) this.#spare?.close();
   }
 
   /**
    * The connection changes its protocol and is not a request any more: the log gets no line.
-   * @param upgrade takes the response over; status line and headers are written
+   * @param upgrade takes the response over; status line and headers are written. It gets the network whose stranger the
+   * connection is, if it has not shown a key
    */
-  switchProtocols(upgrade: (res: HttpResponse, stranger: Stranger | null) => void): void {
+  switchProtocols(upgrade: (res: HttpResponse, strangerOf: string | null) => void): void {
     if (this.isOver) return;
     this.corked((res) => {
       this.writeHead(101, null);
@@ -332,8 +348,8 @@ export class Exchange implements InFlight {
       this.services.registry.delete(this);
       this.services.metrics.request(this.route, 101);
       this.services.connections.sockets++;
-      this.#ofAccount?.leave();
-      upgrade(res, this.#stranger);
+      if (this.#member !== undefined) this.services.connections.accounts.remove(this.#member);
+      upgrade(res, this.#strangerOf);
     });
   }
 
@@ -359,19 +375,14 @@ export class Exchange implements InFlight {
     const { status, contentType, body } = this.services.errors.of('internal');
     try {
       this.corked((res) => {
-        this.writeHead(status, contentType);
-        this.endWhole(res, body);
+        const close = this.isLastOfConnection;
+        this.writeHead(status, contentType, [], close);
+        this.endWhole(res, body, close);
       });
       this.#over('failed');
     } catch {
       this.drop('failed');
     }
-  }
-
-  #connectionHeaders(status: number, close: boolean): readonly Header[] {
-    // The library adds the header to its own close.
-    if (status === 101 || close) return [];
-    return this.#isLast || this.isLastInCrowd ? CLOSES : KEEPS;
   }
 
   #elapsedMs(): number {
@@ -381,13 +392,10 @@ export class Exchange implements InFlight {
   #over(outcome: Outcome): void {
     if (this.isOver) return;
     this.#outcome = outcome;
-    const { connections, metrics, registry } = this.services;
+    const { metrics, registry } = this.services;
     registry.delete(this);
-    const isKept = outcome !== 'aborted' && !this.#isLast;
-    if (isKept) this.#stranger?.rest();
-    else this.#stranger?.leave();
-    if (isKept && connections.isCrowded) this.#ofAccount?.rest();
-    else this.#ofAccount?.leave();
+    this.#leave();
+    if (outcome !== 'aborted' && !this.#isLast) this.#wait();
     metrics.request(this.route, this.#status ?? null);
     if (outcome === 'failed') metrics.failed(this.route);
     for (const listener of this.#overListeners.splice(0)) this.#notify(listener);
@@ -408,6 +416,25 @@ export class Exchange implements InFlight {
       'request',
     );
     forgetLastMatch();
+  }
+
+  /** The connection counts for nobody. */
+  #leave(): void {
+    const { accounts, strangers } = this.services.connections;
+    if (this.#strangerOf !== null) strangers.remove(this.#strangerOf);
+    if (this.#member !== undefined) accounts.remove(this.#member);
+    this.#strangerOf = null;
+    this.#member = undefined;
+  }
+
+  /** The connection waits for the next request, whose exchange puts its own handler in the place of this one. */
+  #wait(): void {
+    const spare = this.#spare;
+    if (spare === null) return;
+    const { strangers } = this.services.connections;
+    const network = this.#network;
+    strangers.add(network);
+    spare.onAborted(() => strangers.remove(network));
   }
 
   #notify(listener: () => void): void {

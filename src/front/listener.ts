@@ -98,9 +98,9 @@ class Gatekeeper {
     const refusal = connections.refusalOf(address);
     connections.open++;
     if (refusal === null) {
-      connections.strangers.rest(address);
+      connections.strangers.add(address);
       // It has ended without a request: an exchange puts a handler of its own in this place.
-      res.onAborted(() => connections.strangers.stir(address));
+      res.onAborted(() => connections.strangers.remove(address));
       return;
     }
     // The filter is called again for this end.

@@ -33,7 +33,7 @@ export const reply = (exchange: Exchange, answer: Reply): void => {
     return;
   }
   exchange.answer((res) => {
-    const close = answer.close === true || exchange.isLastInCrowd;
+    const close = answer.close === true || exchange.isLastOfConnection;
     exchange.writeHead(status, contentType, headers, close);
     exchange.endWhole(res, bytes, close);
   });
@@ -81,12 +81,15 @@ export const replyUnavailable = (
 /**
  * The request has shown its key.
  *
- * @returns false if it was refused: the connections of its account are too many
+ * @returns false if it is refused: the connections of its account are too many. The answer does not wait for a body, which
+ * would keep one connection more
  */
 export const identify = (exchange: Exchange, key: Pick<ActiveKey, 'keyId' | 'accountId'>): boolean => {
   exchange.key = key;
   const mayStay = exchange.services.connections.hasRoomFor(key.accountId);
   if (!mayStay)
-    afterBody(exchange, () => replyUnavailable(exchange, 'connectionsOfAccountExhausted', { close: true }));
+    exchange.services.tick.add(
+      exchange.guarded(() => replyUnavailable(exchange, 'connectionsOfAccountExhausted', { close: true })),
+    );
   return mayStay;
 };

@@ -45,11 +45,12 @@ export const withExchange = (
   route: string,
   res: HttpResponse,
   req: HttpRequest,
+  spare: HttpResponse | null,
   handle: Handler,
 ): void => {
   let exchange: Exchange | undefined;
   try {
-    exchange = new Exchange(res, services, route, req);
+    exchange = new Exchange(res, services, route, req, spare);
     const head = readRequestHead(req);
     if (typeof head === 'string') refuseLater(exchange, head);
     else if (isWelcome(exchange, head)) handle(exchange, head);
@@ -60,16 +61,38 @@ export const withExchange = (
   }
 };
 
-export const wrapHandler =
-  (services: Services, route: string, handler: Handler) =>
-  (res: HttpResponse, req: HttpRequest): void =>
-    withExchange(services, route, res, req, handler);
+/** Methods that the library knows apart. The answer to another one ends its connection. */
+const METHODS = ['get', 'head', 'post', 'put', 'patch', 'del', 'options'] as const;
+
+/**
+ * Handles all requests of a pattern.
+ *
+ * An answer spends the library's object of a request, and nothing else can end the connection after a long answer, or tell when
+ * one ends that waits for the next request. But the library makes an object for each handler that it passes a request to. So a
+ * first one keeps a spare.
+ */
+export const addHandler = (
+  app: TemplatedApp,
+  services: Services,
+  [pattern, route]: readonly [pattern: string, route: string],
+  handlerOf: (req: HttpRequest) => Handler,
+): void => {
+  let kept: HttpResponse | null = null;
+  for (const method of METHODS)
+    app[method](pattern, (res, req) => {
+      kept = res;
+      req.setYield(true);
+    });
+  app.any(pattern, (res, req) => {
+    const spare = kept;
+    kept = null;
+    withExchange(services, route, res, req, spare, handlerOf(req));
+  });
+};
 
 /** Answers 404 at all paths of a pattern that have no route. */
-export const addNotFound = (app: TemplatedApp, services: Services, pattern: string): void => {
-  const notFound: Handler = (exchange) => reply(exchange, services.errors.notFound);
-  app.any(pattern, wrapHandler(services, '*', notFound));
-};
+export const addNotFound = (app: TemplatedApp, services: Services, pattern: string): void =>
+  addHandler(app, services, [pattern, '*'], () => (exchange) => reply(exchange, services.errors.notFound));
 
 /** Answers 405, or a browser's preflight: without a key, because a preflight cannot send one. */
 export const otherMethod =
@@ -85,11 +108,9 @@ export const otherMethod =
   };
 
 export const addRoute = (app: TemplatedApp, services: Services, { path, method, handler }: Route): void => {
-  const wrapped = wrapHandler(services, path, handler);
-  if (method === 'get') app.get(path, wrapped).head(path, wrapped);
-  else app.post(path, wrapped);
-  const allow = method === 'get' ? 'GET, HEAD' : 'POST';
-  app.any(path, wrapHandler(services, path, otherMethod(allow)));
+  const methods = method === 'get' ? ['get', 'head'] : [method];
+  const other = otherMethod(methods.join(', ').toUpperCase());
+  addHandler(app, services, [path, path], (req) => (methods.includes(req.getMethod()) ? handler : other));
 };
 
 /** All routes of a listener: any other path is answered 404. */

@@ -177,7 +177,7 @@ export const createServer = (parts: ServerParts): Server => {
   const { admission, bounds, config, log, metrics, readiness, speech } = parts;
   const { clock = monotonicMs, certificate = null } = parts;
   const cors = new Cors(config.corsOrigins);
-  const pool = new ConnectionPool(bounds.connectionsMax, clock);
+  const pool = new ConnectionPool(bounds.connectionsMax);
   const connections = pool.listener();
   const keys = new KeysInUse({ admission, clock, bounds });
   const services = createServices({

@@ -1,40 +1,27 @@
 /**
- * Connections that have not shown a key, by their address.
+ * Connections that have not shown a key, or that wait for a request, by their address.
  *
- * The count of an address is exact, except that a request with a key may come on a connection that has shown it before: then
- * one that rests counts no more, of an address that has a key.
+ * The server library does not say which connection a request comes on. But it says when one opens, when a request comes from
+ * an address, and, through the spare object of its last request (`routes.ts`), when one ends that waits. So the count is exact:
+ *
+ *   opened --> waiting (1) --request--> asks (1) --key--> asks (0) --answered--> waiting (1) --ended--> gone (0)
  */
-import { Holders, type Held } from './holders.js';
+import { Latest } from '../latest.js';
+import { Holders } from './holders.js';
 
 /** Addresses that are known to have shown a key: the last ones. */
 const KNOWN_MAX = 4_096;
 
-export interface Stranger extends Held {
-  /** It has shown a key. */
-  known(): void;
-}
-
 export class Strangers extends Holders<string> {
-  readonly #known = new Set<string>();
+  readonly #known = new Latest<string>(KNOWN_MAX);
 
   /** Whether a connection from there has shown a key lately. */
   isKnown(address: string): boolean {
     return this.#known.has(address);
   }
 
-  override hold(address: string): Stranger {
-    const held = super.hold(address);
-    const known = (): void => {
-      held.leave();
-      this.#know(address);
-    };
-    return { ...held, known };
-  }
-
-  #know(address: string): void {
-    if (this.#known.has(address)) return;
+  /** A connection from there has shown a key. */
+  know(address: string): void {
     this.#known.add(address);
-    const [first] = this.#known;
-    if (this.#known.size > KNOWN_MAX && first !== undefined) this.#known.delete(first);
   }
 }

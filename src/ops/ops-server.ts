@@ -13,7 +13,6 @@ import { healthAnswer, readyAnswer, type Readiness } from '../front/specificatio
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
-import { monotonicMs } from '../monotonic.js';
 import { networkOf } from '../network.js';
 
 export interface OpsServerParts {
@@ -68,7 +67,7 @@ export class OpsServer {
       },
       (request, response) => void this.#respond(request, response),
     );
-    const connections = new ConnectionPool(bounds.opsConnectionsMax, monotonicMs).listener();
+    const connections = new ConnectionPool(bounds.opsConnectionsMax).listener();
     this.#server.on('connection', (socket: Socket) => this.#accept(socket, connections));
     // Also ends the connection of a reader that takes nothing.
     this.#server.timeout = bounds.opsRequestMsMax;

@@ -37,7 +37,7 @@ t.test('a listener words every error in its own shape', async (t) => {
     metrics: new Metrics(),
     clock: monotonicMs,
     bounds: limits,
-    connections: new ConnectionPool(limits.connectionsMax, monotonicMs).listener(),
+    connections: new ConnectionPool(limits.connectionsMax).listener(),
     cors: new Cors([]),
     errors: specificationErrors(limits),
   });

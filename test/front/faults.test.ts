@@ -4,7 +4,7 @@ import { readBody } from '../../src/front/body-reader.js';
 import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
 import type { Exchange } from '../../src/front/exchange.js';
-import { wrapHandler, type Handler } from '../../src/front/routes.js';
+import { addHandler, type Handler } from '../../src/front/routes.js';
 import { createServices } from '../../src/front/services.js';
 import { limits } from '../../src/limits.js';
 import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
@@ -35,12 +35,12 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
     metrics: new Metrics(),
     clock: monotonicMs,
     bounds,
-    connections: new ConnectionPool(limits.connectionsMax, monotonicMs).listener(),
+    connections: new ConnectionPool(limits.connectionsMax).listener(),
     cors: new Cors([]),
     errors: specificationErrors(bounds),
   });
   const app = createApp();
-  app.any('/fault', wrapHandler(services, '/fault', handler));
+  addHandler(app, services, ['/fault', '/fault'], () => handler);
   const socket = listenOn(app, '127.0.0.1', 0, false);
   if (socket === null) throw new Error('no port');
   t.teardown(() => {

@@ -112,12 +112,14 @@ const open = (t: Test, source: LengthSource | null = null, unitBytes = 1) => {
     metrics: new Metrics(),
     clock: () => nowMs,
     bounds: limits,
-    connections: new ConnectionPool(limits.connectionsMax, () => nowMs).listener(),
+    connections: new ConnectionPool(limits.connectionsMax).listener(),
     cors: new Cors([]),
     errors: specificationErrors(limits),
   });
   const req = { getMethod: () => 'post', getHeader: () => '', forEach: () => undefined };
-  const exchange = new Exchange(res as unknown as HttpResponse, services, '/test', req);
+  const spare = { onAborted: () => undefined, close: () => undefined };
+  const [response, second] = [res, spare] as unknown as [HttpResponse, HttpResponse];
+  const exchange = new Exchange(response, services, '/test', req, second);
   const sender = new ResponseSender(exchange, { status: 200, contentType: null, unitBytes }, source);
   t.teardown(() => exchange.drop('failed'));
   return {

@@ -1,10 +1,11 @@
 /** Connections that have not shown a key: what one address may hold, and that it is counted to the end. */
+import type { Socket } from 'node:net';
 import t from 'tap';
 import { specificationErrors } from '../../src/api/error-shape.js';
 import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
 import { forwardedAddress } from '../../src/front/request-head.js';
-import { wrapHandler } from '../../src/front/routes.js';
+import { addHandler } from '../../src/front/routes.js';
 import { createServices } from '../../src/front/services.js';
 import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
 import { limits } from '../../src/limits.js';
@@ -22,27 +23,19 @@ import {
 import { answerTo, openFrom, openIn } from '../support/many-connections.js';
 import { requestBytes } from '../support/raw-client.js';
 
-const REST_MS = 12_000;
-
-const poolOf = (max: number) => {
-  let nowMs = 0;
-  const pool = new ConnectionPool(max, () => nowMs);
-  return { pool, pass: (ms: number) => (nowMs += ms) };
-};
-
 /** Opens connections that send nothing until one is refused. @returns how many were admitted */
 const fill = (pool: ConnectionPool, connections: ReturnType<ConnectionPool['listener']>, address: string) => {
   let admitted = 0;
   while (connections.refusalOf(address) === null) {
     connections.open++;
-    pool.strangers.rest(address);
+    pool.strangers.add(address);
     admitted++;
   }
   return admitted;
 };
 
 t.test('the strangers of an address have a quarter of what all others leave', (t) => {
-  const { pool } = poolOf(1_000);
+  const pool = new ConnectionPool(1_000);
   const connections = pool.listener();
   t.equal(fill(pool, connections, 'a'), 250);
   t.equal(connections.refusalOf('a'), 'connectionsOfAddressExhausted');
@@ -57,40 +50,8 @@ t.test('the strangers of an address have a quarter of what all others leave', (t
   t.end();
 });
 
-t.test('a connection that rests counts for twelve seconds, and one that asks until it is answered', (t) => {
-  const { pool, pass } = poolOf(1_000);
-  const { strangers } = pool;
-  strangers.rest('a');
-  strangers.rest('a');
-  strangers.stir('a');
-  const held = strangers.hold('a');
-  t.equal(strangers.countOf('a'), 2);
-  pass(REST_MS);
-  t.equal(strangers.countOf('a'), 1, 'the library has closed the one that rested');
-  held.rest();
-  held.leave();
-  t.equal(strangers.countOf('a'), 1, 'a second end counts nothing');
-  pass(REST_MS);
-  t.equal(strangers.countOf('a'), 0);
-  t.equal(strangers.size, 0, 'and the address is forgotten');
-  t.end();
-});
-
-t.test('addresses that come once are forgotten', (t) => {
-  const { pool, pass } = poolOf(100_000);
-  const connections = pool.listener();
-  for (let index = 0; index < 10_000; index++) {
-    const address = `10.0.${index >> 8}.${index & 255}`;
-    connections.refusalOf(address);
-    pool.strangers.rest(address);
-    pass(10);
-  }
-  t.ok(pool.strangers.size < 4_000, `${pool.strangers.size}`);
-  t.end();
-});
-
 t.test('a listener whose connections are all taken leaves the others their reserve', (t) => {
-  const { pool } = poolOf(320);
+  const pool = new ConnectionPool(320);
   const [taken, other] = [pool.listener(), pool.listener()];
   while (taken.refusalOf(`${taken.open}`) === null) taken.open++;
   t.equal(taken.open, 310);
@@ -101,7 +62,7 @@ t.test('a listener whose connections are all taken leaves the others their reser
 });
 
 t.test('a listener has its own bound within the pool', (t) => {
-  const { pool } = poolOf(1_000);
+  const pool = new ConnectionPool(1_000);
   pool.listener();
   const small = pool.listener(40);
   t.equal(fill(pool, small, 'a'), 10);
@@ -131,15 +92,33 @@ t.test('one address that opens all connections and sends nothing leaves room for
   t.equal(await answerTo(again!, speakers), 'HTTP/1.1 200', 'the address is served again at once');
 });
 
-t.test('connections with a key do not count for their address: it may be a proxy', async (t) => {
+t.test('connections that ask with a key do not count for their address: it may be a proxy', async (t) => {
   const front = await startFront(t, { bounds: { connectionsMax: 200 } });
+  const all: Socket[] = [];
   for (let round = 0; round < 4; round++) {
     // All in the same moment.
     const callers = await openFrom(t, front.port, '127.0.0.1', 20);
     for (const caller of callers) t.equal(await answerTo(caller, speakers), 'HTTP/1.1 200');
     t.equal(openIn(callers), 20);
+    all.push(...callers);
   }
-  t.equal(strangersOf(front), 0);
+  t.equal(strangersOf(front), 80, 'they wait');
+  const speech = requestBytes(speak('/v1/tts')).subarray(0, -5);
+  for (const caller of all) caller.write(speech);
+  await eventually(() => strangersOf(front) === 0);
+});
+
+t.test('requests with a key on one connection hide no other connection of its address', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+  const [caller] = await openFrom(t, front.port, '127.0.0.1', 1);
+  t.equal(await answerTo(caller!, speakers), 'HTTP/1.1 200');
+  const idle = await openFrom(t, front.port, '127.0.0.1', 10);
+  for (let index = 0; index < 20; index++) t.equal(await answerTo(caller!, speakers), 'HTTP/1.1 200');
+  t.equal(strangersOf(front), 11);
+  caller!.destroy();
+  await eventually(() => strangersOf(front) === 10);
+  for (const socket of idle) socket.destroy();
+  await eventually(() => strangersOf(front) === 0);
 });
 
 t.test('a connection of a stranger counts once, whatever it asks for', async (t) => {
@@ -188,7 +167,7 @@ t.test('a refused WebSocket counts until the library has closed its connection',
 
 t.test('behind a proxy that says so, the address of the client counts', async (t) => {
   const clock = monotonicMs;
-  const connections = new ConnectionPool(40, clock).listener();
+  const connections = new ConnectionPool(40).listener();
   const parts = {
     log: recordingLog([]),
     metrics: new Metrics(),
@@ -200,15 +179,13 @@ t.test('behind a proxy that says so, the address of the client counts', async (t
   const shared = createServices({ ...parts, cors: new Cors([]), errors: specificationErrors(limits) });
   const app = createApp();
   // Answers nobody.
-  app.any(
-    '/*',
-    wrapHandler({ ...shared, isBehindProxy: true }, '*', () => undefined),
-  );
+  addHandler(app, { ...shared, isBehindProxy: true }, ['/*', '*'], () => () => undefined);
   const listening = listenOn(app, '127.0.0.1', 0, false)!;
   t.teardown(() => closeListenSocket(listening));
   const from = async (client: string, count: number): Promise<string[]> => {
     const sockets = await openFrom(t, localPort(listening), '127.0.0.1', count);
     connections.open += count;
+    for (let index = 0; index < count; index++) connections.strangers.add('127.0.0.1');
     const answers: string[] = [];
     for (const socket of sockets) {
       socket.on('data', (bytes) => answers.push(bytes.toString('latin1', 9, 12)));

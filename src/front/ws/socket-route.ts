@@ -14,9 +14,8 @@ import type { Exchange } from '../exchange.js';
 import { networkOf } from '../../network.js';
 import { replyError, replyUnavailable } from '../reply.js';
 import { readRequestHead, type RequestHead } from '../request-head.js';
-import { otherMethod, withExchange, wrapHandler } from '../routes.js';
+import { addHandler, otherMethod, withExchange } from '../routes.js';
 import type { Services } from '../services.js';
-import type { Stranger } from '../strangers.js';
 import { traceFields } from '../trace.js';
 import {
   socketReading,
@@ -79,8 +78,8 @@ interface Attached extends Handshake {
   timer: NodeJS.Timeout | undefined;
   isRefused: boolean;
   unwatch: (() => void) | undefined;
-  /** Its connection; `null`: its key is known. */
-  stranger: Stranger | null;
+  /** The network whose stranger its connection is; `null`: its key is known. */
+  strangerOf: string | null;
   /** Ends the time in which it counts among the sockets that wait for a key. */
   waited: (() => void) | undefined;
   controlFrames: number;
@@ -161,10 +160,10 @@ const handshake = (
       replyUnavailable(exchange, 'keylessSocketsExhausted', { close: true });
       return;
     }
-    exchange.switchProtocols((res, stranger) => {
+    exchange.switchProtocols((res, strangerOf) => {
       const { id, route, trace } = exchange;
       const attached: Attached = {
-        ...{ id, route, trace, caller, stranger, waited },
+        ...{ id, route, trace, caller, strangerOf, waited },
         reading: socketReading(res),
         protocol: caller.protocol ?? specificationProtocol(parts.services.bounds),
         opened: null,
@@ -210,14 +209,17 @@ const refuse = (
 };
 
 const openSession = (
-  { sockets }: SocketRouteParts,
+  { services, sockets }: SocketRouteParts,
   ws: WebSocket<Attached>,
   attached: Attached,
   key: ActiveKey,
 ): OpenSocket => {
-  const { caller, protocol, reading } = attached;
-  attached.stranger?.known();
-  attached.stranger = null;
+  const { caller, protocol, reading, strangerOf } = attached;
+  if (strangerOf !== null) {
+    services.connections.strangers.know(strangerOf);
+    services.connections.strangers.remove(strangerOf);
+  }
+  attached.strangerOf = null;
   const opened = sockets.open(attached, key, protocol, ws, {
     pause: () => reading.pause(ws),
     resume: () => reading.resume(ws),
@@ -315,7 +317,7 @@ const addHandlers = (
     closeOnBackpressureLimit: false,
     upgrade(res, req, context) {
       if (takes(req))
-        withExchange(services, path, res, req, (exchange, head) =>
+        withExchange(services, path, res, req, null, (exchange, head) =>
           handshake(parts, exchange, head, req, context),
         );
       else req.setYield(true);
@@ -351,11 +353,11 @@ const addHandlers = (
       const attached = ws.getUserData();
       clearTimeout(attached.timer);
       attached.waited?.();
-      const { stranger } = attached;
-      if (stranger === null) parts.onEnded();
+      const { strangerOf } = attached;
+      if (strangerOf === null) parts.onEnded();
       else
         setTimeout(() => {
-          stranger.leave();
+          services.connections.strangers.remove(strangerOf);
           parts.onEnded();
         }, ENDED_MS).unref();
       try {
@@ -391,11 +393,9 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
   addHandlers(app, path, path, parts, socketMessageBytesMax, () => true);
   const other = otherMethod('GET');
   // A handshake whose key has another length comes here.
-  app.get(path, (res, req) =>
-    withExchange(services, path, res, req, (exchange, head) => {
-      if (req.getHeader('upgrade') === '') other(exchange, head);
-      else replyError(exchange, 'badRequest', { close: true });
-    }),
+  addHandler(app, services, [path, path], (req) =>
+    req.getMethod() === 'get' && req.getHeader('upgrade') !== ''
+      ? (exchange) => replyError(exchange, 'badRequest', { close: true })
+      : other,
   );
-  app.any(path, wrapHandler(services, path, other));
 };
