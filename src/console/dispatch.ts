@@ -122,7 +122,10 @@ export class Door {
             ...{ address, session },
             tokenHash: sessions.hashIn(head),
             device: cookies.device(head),
-            begin: (opened) => headers.push(...cookies.begin(opened)),
+            begin: (opened) => {
+              sessions.began(opened.token);
+              headers.push(...cookies.begin(opened));
+            },
             end: () => headers.push(...cookies.end()),
           };
           const answered = await this.inOrder(exchange, session?.user ?? null, () =>

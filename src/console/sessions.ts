@@ -74,6 +74,11 @@ export class Sessions {
     return token === null || isProgramToken(token) !== isProgram ? null : hashToken(token);
   }
 
+  /** A user has signed in. */
+  began(token: string): void {
+    this.#found.add(hashToken(token));
+  }
+
   /** @returns a name of the session that the client shows, if it was found lately */
   nameIn(head: Shown): string | null {
     const tokenHash = this.hashIn(head);

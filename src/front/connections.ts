@@ -11,9 +11,8 @@
  */
 import type { Socket } from 'node:net';
 import type { Member } from '../byte-budget.js';
+import { Latest } from '../latest.js';
 import type { RefusalReason } from '../refusals.js';
-import { Holders } from './holders.js';
-import { Strangers } from './strangers.js';
 
 /** What the strangers of an address may have of what others leave. */
 const PART_OF_ADDRESS = 1 / 4;
@@ -25,13 +24,43 @@ const LEAST_OF_ADDRESS = 8;
 const PART_OF_ACCOUNT = 1 / 2;
 /** It may have so many where that is less: more than the slots of a key. */
 const LEAST_OF_ACCOUNT = 16;
+/** Addresses that are known: the last ones. */
+const KNOWN_MAX = 4_096;
 /** The reserve of a listener. All together stay within the part that WebSockets leave to requests (`plan.ts`). */
 const RESERVED_PART = 1 / 32;
 
 export type ConnectionRefusal = RefusalReason & ('connectionPoolExhausted' | 'connectionsOfAddressExhausted');
 
+/** How many connections each has: an address, or an account. */
+class Holders<M extends Member> {
+  readonly #counts = new Map<M, number>();
+
+  countOf(holder: M): number {
+    return this.#counts.get(holder) ?? 0;
+  }
+
+  add(holder: M): void {
+    this.#counts.set(holder, this.countOf(holder) + 1);
+  }
+
+  remove(holder: M): void {
+    const left = this.countOf(holder) - 1;
+    if (left > 0) this.#counts.set(holder, left);
+    else this.#counts.delete(holder);
+  }
+}
+
 export class ConnectionPool {
-  readonly strangers = new Strangers();
+  /**
+   * Connections without a key by address. The server library does not say which connection a request comes on. But it says when
+   * one opens, when a request comes from an address, and, through a spare object of the last request (`routes.ts`), when one
+   * ends that waits:
+   *
+   *   opened --> waits (1) --request--> asks (1) --key--> asks (0) --answered--> waits (1) --ended--> gone (0)
+   */
+  readonly strangers = new Holders<string>();
+  /** Addresses from which a connection has shown a key. */
+  readonly known = new Latest<string>(KNOWN_MAX);
   /** Connections with a request of an account. */
   readonly accounts = new Holders<Member>();
   readonly #max: number;
@@ -71,7 +100,7 @@ export class ConnectionPool {
   /** @param left how many connections are free @returns whether an address may have one more stranger */
   admits(address: string, left: number): boolean {
     const own = this.strangers.countOf(address);
-    const part = this.strangers.isKnown(address) ? PART_OF_KNOWN_ADDRESS : PART_OF_ADDRESS;
+    const part = this.known.has(address) ? PART_OF_KNOWN_ADDRESS : PART_OF_ADDRESS;
     return own < Math.max(LEAST_OF_ADDRESS, Math.floor((left + own) * part));
   }
 }
@@ -89,8 +118,12 @@ export class Connections {
     this.max = max;
   }
 
-  get strangers(): Strangers {
+  get strangers(): Holders<string> {
     return this.#pool.strangers;
+  }
+
+  get known(): Latest<string> {
+    return this.#pool.known;
   }
 
   /** @returns why a connection from this address may not stay; `null`: it may */

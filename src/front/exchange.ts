@@ -129,10 +129,10 @@ export class Exchange implements InFlight {
   /** The client has shown who it is: its connection counts for them. */
   countFor(member: Member | undefined): void {
     if (this.isOver) return;
-    const { accounts, strangers } = this.services.connections;
+    const { accounts, known } = this.services.connections;
     // Also the proxy.
-    strangers.know(this.#network);
-    if (this.#strangerOf !== null) strangers.know(this.#strangerOf);
+    known.add(this.#network);
+    if (this.#strangerOf !== null) known.add(this.#strangerOf);
     this.#leave();
     this.#member = member;
     if (member !== undefined) accounts.add(member);

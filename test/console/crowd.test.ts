@@ -81,3 +81,29 @@ t.test('a member who keeps connections after long answers leaves the console to 
   t.comment(`${sockets.filter(isOpen).length} connections are open`);
   await operatorIsServed();
 });
+
+t.test(
+  'calls without a session use up the rate of their address, and not that of who is signed in there',
+  async (t) => {
+    const { service, operator, member } = await startConsole(t);
+    const stranger = new ConsoleClient(service.consolePort);
+    let isOver = false;
+    const flood = async (): Promise<void> => {
+      while (!isOver) await (await stranger.post('/api/session', {})).text();
+    };
+    const floods = [flood(), flood()];
+    const isRefused = async (): Promise<boolean> => {
+      const answer = await stranger.post('/api/session', {});
+      await answer.text();
+      return answer.status === 429;
+    };
+    t.ok(await until(isRefused), 'the address is refused');
+    for (let index = 0; index < 20; index++) {
+      await operator.call('session', {});
+      await member.call('session', {});
+    }
+    t.ok(await until(isRefused), 'and still is');
+    isOver = true;
+    await Promise.all(floods);
+  },
+);

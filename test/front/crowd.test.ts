@@ -20,29 +20,32 @@ const hasEnd = (answer: string): boolean => answer.endsWith('0\r\n\r\n');
 
 const closes = (answer: string): boolean => /^connection: close\r$/im.test(answer);
 
-t.test('an account may have as many connections with requests as are free, and WebSockets are no crowd', (t) => {
-  const pool = new ConnectionPool(100);
-  const connections = pool.listener();
-  connections.open = 100;
-  connections.sockets = 60;
-  t.ok(connections.isCrowded);
-  connections.open = 80;
-  t.equal(connections.isCrowded, false, 'WebSockets are no part of a crowd');
-  connections.sockets = 0;
-  t.ok(connections.isCrowded);
-  for (let index = 0; index < 20; index++) connections.accounts.add(1);
-  t.ok(connections.hasRoomFor(1));
-  connections.accounts.add(1);
-  t.equal(connections.hasRoomFor(1), false, 'it has more than is free');
-  connections.accounts.remove(1);
-  t.ok(connections.hasRoomFor(1));
-  connections.open = 98;
-  for (let index = 0; index < 16; index++) connections.accounts.add(2);
-  t.ok(connections.hasRoomFor(2), 'whatever others hold, 16 requests of an account stay');
-  connections.accounts.add(2);
-  t.equal(connections.hasRoomFor(2), false);
-  t.end();
-});
+t.test(
+  'an account may have as many connections with requests as are free, and WebSockets are no crowd',
+  (t) => {
+    const pool = new ConnectionPool(100);
+    const connections = pool.listener();
+    connections.open = 100;
+    connections.sockets = 60;
+    t.ok(connections.isCrowded);
+    connections.open = 80;
+    t.equal(connections.isCrowded, false, 'WebSockets are no part of a crowd');
+    connections.sockets = 0;
+    t.ok(connections.isCrowded);
+    for (let index = 0; index < 20; index++) connections.accounts.add(1);
+    t.ok(connections.hasRoomFor(1));
+    connections.accounts.add(1);
+    t.equal(connections.hasRoomFor(1), false, 'it has more than is free');
+    connections.accounts.remove(1);
+    t.ok(connections.hasRoomFor(1));
+    connections.open = 98;
+    for (let index = 0; index < 16; index++) connections.accounts.add(2);
+    t.ok(connections.hasRoomFor(2), 'whatever others hold, 16 requests of an account stay');
+    connections.accounts.add(2);
+    t.equal(connections.hasRoomFor(2), false);
+    t.end();
+  },
+);
 
 /** Keeps so many connections, asks on each again and again for what is free, and opens what is closed. */
 const attack = (t: Test, port: number, count: number): void => {
@@ -115,34 +118,37 @@ t.test('an account alone with 200 kept connections is served on all, and told wh
   t.strictSame(refusals(front), []);
 });
 
-t.test('speech ends its connection in a crowd, so that no account is refused for those that wait', async (t) => {
-  const front = await startFront(t, { bounds: { connectionsMax: 64 } });
-  front.speech.script = (context) => {
-    context.audio(64);
-    context.close();
-  };
-  const speech = requestBytes(speak('/v1/tts/stream'));
-  const sockets: Socket[] = [];
-  const answers: string[] = [];
-  for (let index = 0; index < 60; index++) {
-    const [socket] = await openFrom(t, front.port, '127.0.0.1', 1);
-    answers.push(await answerUntil(socket!, speech, (begun) => hasEnd(begun) || begun.includes(' 503 ')));
-    sockets.push(socket!);
-  }
-  t.ok(answers.every((answer) => /^HTTP\/1.1 200 /.test(answer) && hasEnd(answer)));
-  t.ok(answers.slice(0, 32).every((answer) => !closes(answer)));
-  t.ok(answers.slice(32).every(closes), 'clients are told');
-  await eventually(() => openIn(sockets) === 32);
-  t.equal(front.server.shared.connections.open, 32);
-  t.strictSame(refusals(front), []);
-  const [other] = await openFrom(t, front.port, '127.0.0.2', 1);
-  const answer = await answerUntil(
-    other!,
-    requestBytes({ ...speak('/v1/tts/stream'), key: OTHER_KEY }),
-    hasEnd,
-  );
-  t.ok(hasEnd(answer));
-});
+t.test(
+  'speech ends its connection in a crowd, so that no account is refused for those that wait',
+  async (t) => {
+    const front = await startFront(t, { bounds: { connectionsMax: 64 } });
+    front.speech.script = (context) => {
+      context.audio(64);
+      context.close();
+    };
+    const speech = requestBytes(speak('/v1/tts/stream'));
+    const sockets: Socket[] = [];
+    const answers: string[] = [];
+    for (let index = 0; index < 60; index++) {
+      const [socket] = await openFrom(t, front.port, '127.0.0.1', 1);
+      answers.push(await answerUntil(socket!, speech, (begun) => hasEnd(begun) || begun.includes(' 503 ')));
+      sockets.push(socket!);
+    }
+    t.ok(answers.every((answer) => /^HTTP\/1.1 200 /.test(answer) && hasEnd(answer)));
+    t.ok(answers.slice(0, 32).every((answer) => !closes(answer)));
+    t.ok(answers.slice(32).every(closes), 'clients are told');
+    await eventually(() => openIn(sockets) === 32);
+    t.equal(front.server.shared.connections.open, 32);
+    t.strictSame(refusals(front), []);
+    const [other] = await openFrom(t, front.port, '127.0.0.2', 1);
+    const answer = await answerUntil(
+      other!,
+      requestBytes({ ...speak('/v1/tts/stream'), key: OTHER_KEY }),
+      hasEnd,
+    );
+    t.ok(hasEnd(answer));
+  },
+);
 
 t.test('requests whose bodies do not come are refused beyond the part of their account', async (t) => {
   const front = await startFront(t, { bounds: { connectionsMax: 64 } });

@@ -87,7 +87,7 @@ t.test('one address that opens all connections and sends nothing leaves room for
     [{ fields: { refusal: 'connectionsOfAddressExhausted', address: '127.0.0.1' } }],
   );
   for (const socket of attack) socket.destroy();
-  await eventually(() => strangersOf(front) === 0);
+  await eventually(() => front.server.shared.connections.strangers.countOf('127.0.0.1') === 0);
   const [again] = await openFrom(t, front.port, '127.0.0.1', 1);
   t.equal(await answerTo(again!, speakers), 'HTTP/1.1 200', 'the address is served again at once');
 });
@@ -145,6 +145,24 @@ t.test('a connection of a stranger counts once, whatever it asks for', async (t)
   aborted!.destroy();
   await eventually(() => front.server.shared.connections.open === 0);
   t.equal(strangersOf(front), 0);
+});
+
+t.test('a client that names another address in a PROXY preamble counts for its own', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+  const [socket] = await openFrom(t, front.port, '127.0.0.1', 1);
+  const preamble = Buffer.concat([
+    Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1'),
+    // Version 2, a TCP connection over IPv4 from 10.0.0.9 to 10.0.0.1.
+    Buffer.from([0x21, 0x11, 0, 12, 10, 0, 0, 9, 10, 0, 0, 1, 0, 1, 0, 80]),
+  ]);
+  const request = requestBytes({ path: '/healthz' });
+  t.equal(
+    await answerTo(socket!, Buffer.concat([preamble, request])),
+    'HTTP/1.1 200',
+    'the library takes it',
+  );
+  const { strangers } = front.server.shared.connections;
+  t.strictSame([strangers.countOf('127.0.0.1'), strangers.countOf('10.0.0.9')], [1, 0]);
 });
 
 t.test('a refused WebSocket counts until the library has closed its connection', async (t) => {

@@ -216,7 +216,7 @@ const openSession = (
 ): OpenSocket => {
   const { caller, protocol, reading, strangerOf } = attached;
   if (strangerOf !== null) {
-    services.connections.strangers.know(strangerOf);
+    services.connections.known.add(strangerOf);
     services.connections.strangers.remove(strangerOf);
   }
   attached.strangerOf = null;
