@@ -53,7 +53,7 @@ class Holders<M extends Member> {
 export class ConnectionPool {
   /**
    * Connections without a key by address. The server library does not say which connection a request comes on. But it says when
-   * one opens, when a request comes from an address, and, through a spare object of the last request (`routes.ts`), when one
+   * one opens, when a request comes from an address, and, through a spare object of the last request (`uws.ts`), when one
    * ends that waits:
    *
    *   opened --> waits (1) --request--> asks (1) --key--> asks (0) --answered--> waits (1) --ended--> gone (0)

@@ -7,7 +7,7 @@ import { Exchange } from './exchange.js';
 import { afterBody, reply, replyError, replyUnavailable } from './reply.js';
 import { forwardedAddress, readRequestHead, type HeadFault, type RequestHead } from './request-head.js';
 import type { Services } from './services.js';
-import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js';
+import { spareOf, type HttpRequest, type HttpResponse, type TemplatedApp } from './uws.js';
 
 /** Answers the exchange, now or later. An exception is answered 500. */
 export type Handler = (exchange: Exchange, head: RequestHead) => void;
@@ -61,33 +61,14 @@ export const withExchange = (
   }
 };
 
-/** Methods that the library knows apart. The answer to another one ends its connection. */
-const METHODS = ['get', 'head', 'post', 'put', 'patch', 'del', 'options'] as const;
-
-/**
- * Handles all requests of a pattern.
- *
- * An answer spends the library's object of a request, and nothing else can end the connection after a long answer, or tell when
- * one ends that waits for the next request. But the library makes an object for each handler that it passes a request to. So a
- * first one keeps a spare.
- */
+/** Handles all requests of a pattern. */
 export const addHandler = (
   app: TemplatedApp,
   services: Services,
   [pattern, route]: readonly [pattern: string, route: string],
   handlerOf: (req: HttpRequest) => Handler,
 ): void => {
-  let kept: HttpResponse | null = null;
-  for (const method of METHODS)
-    app[method](pattern, (res, req) => {
-      kept = res;
-      req.setYield(true);
-    });
-  app.any(pattern, (res, req) => {
-    const spare = kept;
-    kept = null;
-    withExchange(services, route, res, req, spare, handlerOf(req));
-  });
+  app.any(pattern, (res, req) => withExchange(services, route, res, req, spareOf(req), handlerOf(req)));
 };
 
 /** Answers 404 at all paths of a pattern that have no route. */

@@ -55,10 +55,38 @@ export const socketReading = (res: HttpResponse): SocketReading => {
   };
 };
 
-/** An app without the library's name in its responses. */
+/** Methods that the library knows apart. The answer to another one ends its connection. */
+const METHODS = ['get', 'head', 'post', 'put', 'patch', 'del', 'options'] as const;
+
+/** Of the request that comes now. */
+let spare: HttpResponse | null = null;
+
+/**
+ * An answer spends the library's object of a request, and nothing else can end the connection after a long answer, or tell
+ * when one ends that waits for the next request. But the library makes an object for each handler that it passes a request
+ * to, and passes it to those of its method before those of any (`Expect: 100-continue` is answered by each). So the first
+ * keeps a spare.
+ */
+const withSpares = (app: TemplatedApp): TemplatedApp => {
+  for (const method of METHODS)
+    app[method]('/*', (res, req) => {
+      spare = res;
+      req.setYield(true);
+    });
+  return app;
+};
+
+/** @returns for a handler of any method: a second object of its request, if the library knows the method */
+export const spareOf = (req: Pick<HttpRequest, 'getMethod'>): HttpResponse | null => {
+  const method = req.getMethod();
+  // That of another request may be there.
+  return METHODS.some((known) => (known === 'del' ? 'delete' : known) === method) ? spare : null;
+};
+
+/** An app without the library's name in its responses. Its handlers but the spare's are for any method. */
 export const createApp = (): TemplatedApp => {
   native._cfg('silent');
-  return native.App();
+  return withSpares(native.App());
 };
 
 /**
@@ -71,12 +99,14 @@ export const createTlsApp = (files: {
   readonly keyPath: string;
 }): TemplatedApp => {
   native._cfg('silent');
-  return native.SSLApp({
-    cert_file_name: files.certPath,
-    key_file_name: files.keyPath,
-    // An idle connection keeps no buffers of 16 KiB in each direction.
-    ssl_prefer_low_memory_usage: true,
-  });
+  return withSpares(
+    native.SSLApp({
+      cert_file_name: files.certPath,
+      key_file_name: files.keyPath,
+      // An idle connection keeps no buffers of 16 KiB in each direction.
+      ssl_prefer_low_memory_usage: true,
+    }),
+  );
 };
 
 /**

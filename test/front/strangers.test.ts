@@ -165,6 +165,16 @@ t.test('a client that names another address in a PROXY preamble counts for its o
   t.strictSame([strangers.countOf('127.0.0.1'), strangers.countOf('10.0.0.9')], [1, 0]);
 });
 
+t.test('a method that the library does not know ends its connection, and disturbs no other', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+  const [other, odd] = await openFrom(t, front.port, '127.0.0.1', 2);
+  t.equal(await answerTo(other!, requestBytes({ path: '/healthz' })), 'HTTP/1.1 200');
+  t.equal(await answerTo(odd!, requestBytes({ method: 'PROPFIND', path: '/v1/tts' })), 'HTTP/1.1 405');
+  await eventually(() => openIn([odd!]) === 0);
+  t.equal(strangersOf(front), 1);
+  t.equal(await answerTo(other!, requestBytes({ path: '/healthz' })), 'HTTP/1.1 200');
+});
+
 t.test('a refused WebSocket counts until the library has closed its connection', async (t) => {
   const front = await startFront(t, { bounds: { connectionsMax: 100 } });
   const sockets = await openFrom(t, front.port, '127.0.0.1', 5);
