@@ -14,6 +14,10 @@ const DECODER_DELAY_SAMPLES = 529;
 /** More than LAME's buffers and bit reservoir can hold back, at the shortest frames. */
 const FLUSH_FRAMES_MAX = 24;
 
+/**
+ * Takes LAME at the first sound. Silence before it needs none: the speech of an empty text is free, and making an encoder costs
+ * more than all else of it.
+ */
 class Mp3Encoder implements Encoder {
   readonly sampleRateHz: number;
   readonly streamDelaySamples = ENCODER_DELAY_SAMPLES + DECODER_DELAY_SAMPLES;
@@ -22,13 +26,13 @@ class Mp3Encoder implements Encoder {
   readonly #cutter = new FrameCutter();
   readonly #pool: Mp3Pool;
   #lame: Lame | undefined;
+  #isOver = false;
   #fedSamples = 0;
   #bytes = 0;
   #crc = 0;
 
-  constructor(pool: Mp3Pool, lame: Lame, format: MpegFormat) {
+  constructor(pool: Mp3Pool, format: MpegFormat) {
     this.#pool = pool;
-    this.#lame = lame;
     this.#format = format;
     this.sampleRateHz = format.sampleRateHz;
     this.#samplesPerFrame = frameShape(format).samplesPerFrame;
@@ -43,8 +47,12 @@ class Mp3Encoder implements Encoder {
   }
 
   encode(samples: Int16Array): Uint8Array {
+    const isSilence = this.#lame === undefined && samples.every((sample) => sample === 0);
+    const before = this.#fedSamples;
     this.#fedSamples += samples.length;
-    return this.#take((lame) => lame.encode(samples));
+    if (isSilence) return this.#silence(Math.floor(this.#fedSamples / this.#samplesPerFrame));
+    const unframed = this.#lame === undefined ? before - this.#encodedSamples : 0;
+    return this.#take((lame) => Buffer.concat([lame.encode(new Int16Array(unframed)), lame.encode(samples)]));
   }
 
   flush(): Flushed {
@@ -58,7 +66,8 @@ class Mp3Encoder implements Encoder {
   }
 
   finish(): Uint8Array {
-    return this.#take((lame) => lame.finalize());
+    if (this.#lame !== undefined) return this.#take((lame) => lame.finalize());
+    return this.#silence(Math.ceil((this.#fedSamples + this.streamDelaySamples) / this.#samplesPerFrame));
   }
 
   chunkHeader(): Uint8Array {
@@ -79,6 +88,7 @@ class Mp3Encoder implements Encoder {
   dispose(): void {
     const lame = this.#lame;
     this.#lame = undefined;
+    this.#isOver = true;
     if (lame !== undefined) this.#pool.give(lame, this.#format);
   }
 
@@ -87,12 +97,25 @@ class Mp3Encoder implements Encoder {
   }
 
   #take(encode: (lame: Lame) => Uint8Array): Uint8Array {
-    const lame = this.#lame;
-    if (lame === undefined) throw new Error('the encoder was disposed of');
+    if (this.#isOver) throw new Error('the encoder was disposed of');
+    const lame = this.#lame ?? this.#pool.take(this.#format);
     // A failed encoder is not given back.
     this.#lame = undefined;
-    const frames = this.#cutter.push(encode(lame));
+    const bytes = encode(lame);
     this.#lame = lame;
+    return this.#count(bytes);
+  }
+
+  /** @param frames so many in all */
+  #silence(frames: number): Uint8Array {
+    const { frameBytes, header } = frameShape(this.#format);
+    const bytes = Buffer.alloc(Math.max(0, frames - this.#cutter.frames) * frameBytes);
+    for (let start = 0; start < bytes.length; start += frameBytes) bytes.set(header, start);
+    return this.#count(bytes);
+  }
+
+  #count(bytes: Uint8Array): Uint8Array {
+    const frames = this.#cutter.push(bytes);
     this.#bytes += frames.length;
     this.#crc = crc16(frames, this.#crc);
     return frames;
@@ -111,7 +134,6 @@ export const mp3: EncoderFactory<CodecFormat> = {
   open({ sampleRateHz, bitrateKbps }) {
     const lames = pool;
     if (lames === undefined) throw new Error('load() must resolve before open()');
-    const format = nearestMpegFormat(sampleRateHz, bitrateKbps);
-    return new Mp3Encoder(lames, lames.take(format), format);
+    return new Mp3Encoder(lames, nearestMpegFormat(sampleRateHz, bitrateKbps));
   },
 };

@@ -5,6 +5,8 @@
  *   reading --describe, ping--> answering (further events wait) --the socket has the answer--> reading
  *   any --(refused, fault, silent, reader stalled, drained, client gone)--> closed
  *
+ * An event is handled when it comes. Those that came with it or wait behind it are handled in the turns of the account.
+ *
  * A client that closes its side has gone, so its speech is cancelled.
  */
 import { randomUUID } from 'node:crypto';
@@ -18,7 +20,7 @@ import { settingsOf } from '../../api/speech-settings.js';
 import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import type { Pulsed, Services } from '../../front/services.js';
-import type { Inlet, AccountTurn } from '../../front/turns.js';
+import type { AccountTurn, Inlet, Waiting } from '../../front/turns.js';
 import type { RefusalReason } from '../../metrics.js';
 import type { Speech } from '../../speech/speech.js';
 import { encodeEvent, EventFault, EventReader, type WyomingEvent } from './events.js';
@@ -52,7 +54,7 @@ export interface ConnectionParts {
 export const WHOLE_ROUTE = 'wyoming:synthesize';
 export const STREAMED_ROUTE = 'wyoming:synthesize-start';
 
-export class Connection implements Pulsed, Inlet {
+export class Connection implements Pulsed, Inlet, Waiting {
   readonly #parts: ConnectionParts;
   readonly #socket: Socket;
   readonly #turn: AccountTurn;
@@ -139,25 +141,43 @@ export class Connection implements Pulsed, Inlet {
       this.#refuse('bodiesOfAccountExhausted', errors.unavailable.socketText);
       return;
     }
-    this.#turn.run(bytes.length, () => this.#readOn());
+    if (this.#turn.isFree) this.#turn.run(bytes.length, () => void this.#readOne());
+    this.#readLater();
     if (!this.#isClosed && !this.#turn.isFree) this.#turn.pause(this);
   }
 
-  /** Handles the events that have arrived, up to one whose speech must end before the next. */
-  #readOn(): void {
-    while (!this.#isClosed && !this.#isAnswering && this.#utterance?.isEnding !== true) {
-      const event = this.#reader.next();
-      if (event === null) break;
+  get nextBytes(): number {
+    return this.#reader.nextBytes;
+  }
+
+  /** Handles the next event. */
+  piece(): boolean {
+    let isMore = false;
+    this.#guard(() => (isMore = this.#readOne()));
+    return isMore;
+  }
+
+  /** The answer or the speech before the next event is sent. */
+  get #mayRead(): boolean {
+    return !this.#isClosed && !this.#isAnswering && this.#utterance?.isEnding !== true;
+  }
+
+  /** @returns whether more may follow at once */
+  #readOne(): boolean {
+    if (!this.#mayRead) return false;
+    const event = this.#reader.next();
+    if (event !== null) {
       this.#busyMs = this.#parts.services.clock();
       this.#onEvent(event);
     }
-    if (this.#isClosed) return;
+    if (this.#isClosed) return false;
     this.#reader.trim();
     const isBehind = this.#reader.heldBytes > this.#parts.services.bounds.bodyBytesMax;
     const wasBehind = this.#isBehind;
     this.#isBehind = isBehind;
     if (isBehind) this.#socket.pause();
     else if (wasBehind && !this.#isHeld) this.#socket.resume();
+    return event !== null && this.#reader.heldBytes > 0 && this.#mayRead;
   }
 
   #onEvent(event: WyomingEvent): void {
@@ -240,8 +260,7 @@ export class Connection implements Pulsed, Inlet {
       onOver: () => {
         if (this.#utterance !== utterance) return;
         this.#utterance = null;
-        // Not in this call: the connection may be handling an event.
-        setImmediate(() => this.#readOnLater());
+        this.#readLater();
       },
     });
     this.#utterance = utterance;
@@ -251,15 +270,16 @@ export class Connection implements Pulsed, Inlet {
     utterance.end();
   }
 
-  #readOnLater(): void {
-    this.#guard(() => this.#turn.run(0, () => this.#readOn()));
+  /** Not in this call: the connection may be handling an event. */
+  #readLater(): void {
+    if (this.#mayRead && this.#reader.heldBytes > 0) this.#turn.wait(this);
   }
 
   #answer(bytes: Buffer): void {
     this.#isAnswering = true;
     this.#send(bytes, () => {
       this.#isAnswering = false;
-      this.#readOnLater();
+      this.#readLater();
     });
   }
 
@@ -305,6 +325,7 @@ export class Connection implements Pulsed, Inlet {
     this.#isClosed = true;
     this.#parts.services.pulse.delete(this);
     this.#turn.close(this);
+    this.#turn.drop(this);
     this.#reader.close();
     const utterance = this.#utterance;
     this.#utterance = null;

@@ -55,6 +55,8 @@ export type EventBounds = Pick<Bounds, 'bodyBytesMax' | 'bodyDepthMax' | 'bodyTo
 
 const NEWLINE = 0x0a;
 const FIRST_CAPACITY_BYTES = 4 * 1024;
+/** An event whose line is not read counts as this much: most are shorter. */
+const UNREAD_EVENT_BYTES = 16 * 1024;
 
 /** Cuts the bytes of a connection into events. It drops payloads unread: no event for this service needs one. */
 export class EventReader {
@@ -78,6 +80,11 @@ export class EventReader {
   /** Bytes that came and are in no event yet. */
   get heldBytes(): number {
     return this.#to - this.#from;
+  }
+
+  /** The size of the next event, about. */
+  get nextBytes(): number {
+    return this.#head?.dataBytes ?? Math.min(this.heldBytes, UNREAD_EVENT_BYTES);
   }
 
   /** The beginning of an event has come, and not all of it. */
