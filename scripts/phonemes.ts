@@ -109,8 +109,8 @@ export const phonemes = program('phonemes', usage, {
     };
     for await (const line of lines()) {
       const text = flag('escapes') ? line.replaceAll('\\n', '\n') : line;
-      const draft = draftOf(text, parts);
-      const said = saidOf(draft, pronounce === null ? [] : ipasOf(pronounce, draft.segments, voice));
+      const draft = await draftOf(text, parts);
+      const said = saidOf(draft, pronounce === null ? [] : await ipasOf(pronounce, draft.segments, voice));
       out(flag('json') ? `${JSON.stringify(said)}\n` : table(said));
     }
   },

@@ -9,12 +9,19 @@ import type {
   UsageQuestion,
   UsageRow,
 } from '../store/store.js';
+import { monotonicMs } from '../monotonic.js';
 import { refuseMember, type Actor, type FindActor } from './audit.js';
 import { findAccount, findKeyById } from './targets.js';
 
-const RECENT_MS = 30 * 86_400_000;
+const DAY_MS = 86_400_000;
+const RECENT_MS = 30 * DAY_MS;
 /** Rows of one page: the front thread reads and writes this many in about 10 ms. */
 const USAGE_ROWS_MAX = 5_000;
+/** A page ends with the part of its period in which so much time has passed: other calls wait meanwhile. */
+const USAGE_PAGE_MS = 20;
+/** Days of one part: twice as many as of the part before, where that had few rows. */
+const USAGE_PART_DAYS_MAX = 32;
+const FEW_ROWS = 500;
 /** More than a year of days. */
 const BALANCE_ROWS_MAX = 500;
 
@@ -25,9 +32,33 @@ export interface BalanceRow extends BalanceChange {
 
 export interface UsagePage {
   readonly rows: readonly UsageRow[];
-  /** The `after` of the question for the next rows; `null` if there are no more. */
+  /** The `after` of the question for the next rows; `null` if there are no more. A page may have few rows, or none. */
   readonly next: UsagePosition | null;
 }
+
+/** Each part has whole days, but for the ends of the period. */
+const readUsagePage = async (view: StoreView, question: UsageQuestion): Promise<UsagePage> => {
+  const { accountId, toMs } = question;
+  const endMs = monotonicMs() + USAGE_PAGE_MS;
+  const rows: UsageRow[] = [];
+  let { after } = question;
+  for (let days = 1; ;) {
+    const fromMs = await view.findUse(accountId, Math.max(question.fromMs, after?.atMs ?? 0));
+    if (fromMs === null || fromMs >= toMs) return { rows, next: null };
+    const partEndMs = Math.min(toMs, (Math.floor(fromMs / DAY_MS) + days) * DAY_MS);
+    const part = { ...question, fromMs, toMs: partEndMs, ...(after !== undefined && { after }) };
+    const found = await view.readUsageRows(part, USAGE_ROWS_MAX - rows.length);
+    rows.push(...found);
+    const last = rows.length < USAGE_ROWS_MAX ? undefined : rows.at(-1);
+    if (last !== undefined) {
+      const { atMs, keyId, voice } = last;
+      return { rows, next: { atMs, keyId, voice } };
+    }
+    after = { atMs: partEndMs, keyId: 0, voice: '' };
+    if (monotonicMs() >= endMs) return { rows, next: after };
+    days = found.length < FEW_ROWS ? Math.min(2 * days, USAGE_PART_DAYS_MAX) : 1;
+  }
+};
 
 export class Overview {
   readonly #store: StoreAdministration;
@@ -76,11 +107,7 @@ export class Overview {
     return this.#read(async (view, actor) => {
       if (question.accountId === null) refuseMember(actor);
       else await findAccount(view, actor, { accountId: question.accountId });
-      const rows = await view.readUsageRows(question, USAGE_ROWS_MAX);
-      const last = rows.length < USAGE_ROWS_MAX ? undefined : rows.at(-1);
-      if (last === undefined) return { rows, next: null };
-      const { atMs, keyId, voice } = last;
-      return { rows, next: { atMs, keyId, voice } };
+      return readUsagePage(view, question);
     });
   }
 

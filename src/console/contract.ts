@@ -129,7 +129,7 @@ export interface UsageQuestion {
 
 export interface UsagePage {
   readonly rows: readonly UsageRow[];
-  /** `null`: these are the last rows. */
+  /** `null`: these are the last rows. A page before may have few rows, or none. */
   readonly next: UsagePosition | null;
 }
 

@@ -42,9 +42,9 @@ export class Sayer {
         lexicons: lexicons.of(account.name, settings),
         ...{ bounds, hasPhonemes },
       });
-    const first = draft(true);
+    const first = await draft(true);
     const ipas = await administration.pronounce(pack, voice, first.segments);
-    const { spoken, words } = saidOf(ipas === null ? draft(false) : first, ipas ?? []);
+    const { spoken, words } = saidOf(ipas === null ? await draft(false) : first, ipas ?? []);
     return { spoken, hasPhonemes: ipas !== null, words };
   }
 }

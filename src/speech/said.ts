@@ -1,4 +1,5 @@
 /** What will be said of a text, and why: for people who look at it before it is spoken. */
+import { setImmediate } from 'node:timers/promises';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import type { Lexicon } from '../text/lexicon.js';
@@ -39,16 +40,18 @@ export interface DraftParts {
   readonly hasPhonemes: boolean;
 }
 
-/** Takes time in proportion to the text. */
-export const draftOf = (text: string, parts: DraftParts): Draft => {
+/** Takes time in proportion to the text; between two segments the thread does everything else. */
+export const draftOf = async (text: string, parts: DraftParts): Promise<Draft> => {
   const { settings, language, lexicons, bounds, hasPhonemes } = parts;
   const segmenter = new Segmenter(bounds, false, language);
   const origins: Origins = new Map();
-  const segments = [...segmenter.push(text), ...segmenter.flush()].map((segment) => {
+  const segments: Draft['segments'][number][] = [];
+  for (const segment of [...segmenter.push(text), ...segmenter.flush()]) {
+    await setImmediate();
     const { words, spoken = [] } = requestOf(segment, settings, bounds, language, lexicons, origins);
     const forms = hasPhonemes ? spoken : spellingsOf(spoken);
-    return { text: segment.text, words, spoken: forms, continues: segment.tokenContinues };
-  });
+    segments.push({ text: segment.text, words, spoken: forms, continues: segment.tokenContinues });
+  }
   return { segments, origins };
 };
 

@@ -296,6 +296,12 @@ export interface StoreView extends PeopleView {
   hasKeys(): Awaitable<boolean>;
   /** @returns its id; `null` if the account has none yet */
   findPlaygroundKey(accountId: number): Awaitable<number | null>;
+  /**
+   * When an account, or any (`null`), was used next: to the hour.
+   *
+   * @returns at least `fromMs`; `null` if it was not
+   */
+  findUse(accountId: number | null, fromMs: number): Awaitable<number | null>;
   /** In the order of time, keys and voices. @param rowsMax the rest follows `after` the last of these rows */
   readUsageRows(question: UsageQuestion, rowsMax: number): Awaitable<readonly UsageRow[]>;
   /** The newest first. */

@@ -16,7 +16,7 @@ import type { RequestHead } from '../../src/front/request-head.js';
 import type { Responder } from '../../src/front/speech-route.js';
 import { parseTraceparent } from '../../src/front/trace.js';
 import { limits } from '../../src/limits.js';
-import { draftOf } from '../../src/speech/said.js';
+import { requestOf } from '../../src/speech/utterances.js';
 import { Lexicon } from '../../src/text/lexicon.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { clausesOf } from '../../workers/engines/g2p/clauses.js';
@@ -55,11 +55,12 @@ for (const written of ['a', 'a.', '0', 'the a', 'a a a a a'])
 const settings = settingsOf({ voiceId: 'wren', normalizeText: true });
 /** To the clauses that voices speak. */
 const spoken = (language: string) => (text: string) =>
-  draftOf(text, { settings, language, lexicons, bounds: limits, hasPhonemes: true }).segments.map((segment) =>
-    clausesOf(segment.text, segment.words, segment.spoken, undefined, spokenLanguage(language)),
-  );
-const segmentsOf = (text: string, language: string) => {
-  const segmenter = new Segmenter(limits, true, language);
+  segmentsOf(text, language, false).map((segment) => {
+    const { words, spoken } = requestOf(segment, settings, limits, language, lexicons);
+    return clausesOf(segment.text, words, spoken, undefined, spokenLanguage(language));
+  });
+const segmentsOf = (text: string, language: string, arrivesInPieces = true) => {
+  const segmenter = new Segmenter(limits, arrivesInPieces, language);
   return [...segmenter.push(text), ...segmenter.end()];
 };
 const pocketRules = { tokensMax: 50, padsShortTexts: true, avoidsSemicolons: true };

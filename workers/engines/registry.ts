@@ -1,5 +1,6 @@
 /** The voice formats, and the packs of MODELS_DIR: which format has which, read by one thread and loaded by others. */
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
@@ -109,17 +110,25 @@ export const pronounceOf = async (
 ): Promise<Pronounce | null> =>
   (await known.find(({ name }) => name === pack.engine)?.pronounce?.(pack, bounds)) ?? null;
 
-/** @returns for each segment, the phonemes of each of its words */
-export const ipasOf = (
+/**
+ * Between two segments the thread does everything else.
+ *
+ * @returns for each segment, the phonemes of each of its words
+ */
+export const ipasOf = async (
   pronounce: Pronounce,
   segments: readonly Parameters<Pronounce>[0][],
   voice: Voice,
-): string[][] =>
-  segments.map((segment) => {
+): Promise<string[][]> => {
+  const found: string[][] = [];
+  for (const segment of segments) {
+    await setImmediate();
     const ipas: string[][] = segment.words.map(() => []);
     for (const { word, ipa } of pronounce(segment, voice)) if (word !== null) ipas[word]!.push(ipa);
-    return ipas.map((parts) => parts.join(' '));
-  });
+    found.push(ipas.map((parts) => parts.join(' ')));
+  }
+  return found;
+};
 
 type RunTrial = (entry: PackEntry) => ReturnType<Trial>;
 

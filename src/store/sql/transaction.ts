@@ -31,7 +31,7 @@ import {
   type KeyRow,
   type ListedKeyRow,
 } from './rows.js';
-import { readBalanceChanges, readUsageRows } from './usage.js';
+import { findUse, readBalanceChanges, readUsageRows } from './usage.js';
 import { clamped, type Sql } from './sql.js';
 
 const HOUR_MS = 3_600_000;
@@ -134,6 +134,10 @@ export class Transaction extends People implements StoreTransaction {
       accountId,
     );
     return found?.id ?? null;
+  }
+
+  async findUse(accountId: number | null, fromMs: number): Promise<number | null> {
+    return findUse(this.sql, accountId, fromMs);
   }
 
   async readUsageRows(question: UsageQuestion, rowsMax: number): Promise<UsageRow[]> {

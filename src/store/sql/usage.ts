@@ -136,6 +136,21 @@ interface StepRow extends SumsRow {
 /** Before all rows. */
 const FIRST: UsagePosition = { atMs: -1, keyId: 0, voice: '' };
 
+// A seek in the primary key for each key, however long ago its use was.
+const firstHour = `
+  SELECT min(hour) AS hour FROM (
+    SELECT (SELECT min(hour) FROM usage_hours WHERE key_id = api_keys.id AND hour >= :hour) AS hour
+    FROM api_keys WHERE CAST(:account AS BIGINT) IS NULL OR account_id = :account
+  ) AS hours
+`;
+
+/** See `StoreView.findUse`. */
+export const findUse = async (sql: Sql, accountId: number | null, fromMs: number): Promise<number | null> => {
+  const hour = Math.floor(fromMs / HOUR_MS);
+  const [first] = await sql.named<{ hour: number | null }>(firstHour, { account: accountId, hour });
+  return first?.hour == null ? null : Math.max(fromMs, first.hour * HOUR_MS);
+};
+
 /** See `StoreView.readUsageRows`. */
 export const readUsageRows = async (
   sql: Sql,
