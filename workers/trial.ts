@@ -1,7 +1,7 @@
-/** Entry of the process that tries a voice pack: reads its order from standard input, and answers in one line. */
-import { readFileSync, writeFileSync } from 'node:fs';
+/** Entry of the process that tries a voice pack: reads a line with its order from standard input, and answers in one. */
+import { readFileSync, readSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
-import { text as readAll } from 'node:stream/consumers';
+import { Worker } from 'node:worker_threads';
 import { sampleText } from '../src/text/sample-sentences.js';
 import { wordSpans } from '../src/text/words.js';
 import { GpuState } from '../src/threads/gpu.js';
@@ -19,6 +19,8 @@ const quiet = { debug: () => undefined, warn: () => undefined };
 const audible = 33;
 
 const MiB = 1024 * 1024;
+
+const NEWLINE = 0x0a;
 
 /** The niceness of synthesis threads. */
 const lowPriority = 10;
@@ -126,6 +128,21 @@ const answer = async ({
   }
 };
 
+/** Not by `process.stdin`: the other thread reads on. */
+const readOrder = (): TrialOrder => {
+  const parts: Buffer[] = [];
+  for (let isWhole = false; !isWhole;) {
+    const part = Buffer.alloc(64 * 1024);
+    const bytes = readSync(0, part);
+    if (bytes === 0) process.exit(1);
+    parts.push(part.subarray(0, bytes));
+    isWhole = part[bytes - 1] === NEWLINE;
+  }
+  return JSON.parse(Buffer.concat(parts).toString()) as TrialOrder;
+};
+
 process.env['ORT_DISABLE_TELEMETRY'] = '1';
-const outcome = await answer(JSON.parse(await readAll(process.stdin)) as TrialOrder);
+const order = readOrder();
+new Worker(new URL('./trial-end.js', import.meta.url));
+const outcome = await answer(order);
 process.stdout.write(`${JSON.stringify(outcome)}\n`, () => process.exit(0));

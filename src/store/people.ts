@@ -84,6 +84,8 @@ export interface NewAct extends Act {
 export interface AuditRow extends Act {
   /** Grows with each row. */
   readonly auditId: number;
+  /** Of the member who did it; `null` for everybody else. */
+  readonly account: string | null;
 }
 
 export interface PeopleView {

@@ -39,6 +39,22 @@ t.test('describe returns the voices with their languages, and ping a pong', asyn
   for (const text of texts) t.strictSame((await client.until('pong'))[0]?.data, { text });
 });
 
+t.test('a connection that asks thousands of things at once holds up nobody', async (t) => {
+  const greedy = await opened();
+  const other = await opened();
+  greedy.socket.write(Buffer.concat(Array.from({ length: 3_000 }, () => encodeWyoming('describe'))));
+  await greedy.until('info');
+  other.send('ping');
+  await other.until('pong');
+  const { status } = await fetch(`http://127.0.0.1:${service.port}/v1/tts/speakers`, {
+    headers: { 'x-api-key': service.key },
+  });
+  t.equal(status, 200);
+  t.ok(greedy.events.length < 1_500, `${greedy.events.length} answers came before`);
+  await until(() => greedy.events.length === 2_999);
+  t.equal(greedy.events.length, 2_999, 'and each is answered');
+});
+
 t.test('synthesize speaks on one connection by voice, by language and by neither', async (t) => {
   const client = await opened();
   for (const voice of [undefined, { name: 'lark' }, { language: 'en_GB' }]) {

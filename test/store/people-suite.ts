@@ -1,9 +1,11 @@
 /** The part of the suite that is about the console: users, sessions, links, the audit table, hidden keys, usage by step. */
 import type { Test } from 'tap';
 import type { Administration } from '../../src/accounts/administration.js';
+import { commandLine } from '../../src/accounts/audit.js';
+import { Overview } from '../../src/accounts/overview.js';
 import { readUsage } from '../../src/accounts/usage.js';
 import type { LedgerEntry, LedgerWriter, StoreAdministration, StoreReader } from '../../src/store/store.js';
-import type { StoreDriver, UsageRow, UsageStep } from '../../src/store/store.js';
+import type { StoreDriver, UsageQuestion, UsageRow, UsageStep } from '../../src/store/store.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { HOUR_MS, randomEntries } from './random-entries.js';
 import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
@@ -325,6 +327,7 @@ export const peopleSuite = (
       }
       return [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
     };
+    const overview = new Overview(store, commandLine, Date.now);
     const hour = Math.ceil(startMs / HOUR_MS) * HOUR_MS;
     const periods = [
       [0, Number.MAX_SAFE_INTEGER],
@@ -345,6 +348,13 @@ export const peopleSuite = (
             sumUp(accountId, fromMs, toMs, step),
             JSON.stringify(question),
           );
+          const paged: UsageRow[] = [];
+          for (let after: UsageQuestion['after'] | null; after !== null;) {
+            const page = await overview.usage({ ...question, ...(after !== undefined && { after }) });
+            paged.push(...page.rows);
+            after = page.next;
+          }
+          t.strictSame(paged, rows, 'in the parts of pages, the same rows');
         }
     const all = { accountId: null, fromMs: 0, toMs: Number.MAX_SAFE_INTEGER, step: 'day' } as const;
     const rows = await store.read(async (view) => view.readUsageRows(all, 10_000));

@@ -16,7 +16,7 @@ import type { GpuThreadData } from '../../src/threads/messages.js';
 import type { TrialResult } from '../../src/threads/voices.js';
 import type { PackEntry } from './entries.js';
 
-/** The input of the process, as JSON on its standard input. */
+/** The input of the process, as a line of JSON on its standard input. That stays open while the answer is wanted. */
 export interface TrialOrder {
   readonly entry: PackEntry;
   readonly cacheDir: string;
@@ -85,7 +85,9 @@ export const tryPack: Trial = async (order, bounds) => {
     child.kill('SIGKILL');
   }, bounds.voiceTrialMsMax);
   // The process may end before it has read all of it.
-  child.stdin.on('error', () => undefined).end(JSON.stringify({ ...order, bounds } satisfies TrialOrder));
+  child.stdin
+    .on('error', () => undefined)
+    .write(`${JSON.stringify({ ...order, bounds } satisfies TrialOrder)}\n`);
   const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   const output = await readAll(child.stdout);
   const [code, signal] = await ended;

@@ -11,7 +11,7 @@ const pauseMsMax = 3_000;
 /** UTF-16 units of a tag; a longer one is text. */
 const tagUnitsMax = 1_024;
 /** UTF-16 units of all tags of a text, or of a piece of it. Later ones are text: 1 MiB of tags would hold the thread for 200 ms. */
-const allTagsUnitsMax = 32_768;
+const allTagsUnitsMax = 16_384;
 /** UTF-16 units of the words between a tag and its end. */
 const contentUnitsMax = 256;
 /** A spoken form may be as much longer than its words, which are what is charged, as that of a number. */

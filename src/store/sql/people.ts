@@ -47,6 +47,7 @@ interface ActRow {
   readonly action: string;
   readonly subject: string;
   readonly details: string;
+  readonly account: string | null;
 }
 
 const selectUsers = `
@@ -83,6 +84,7 @@ const toAuditRow = (row: ActRow): AuditRow => ({
   action: row.action,
   subject: row.subject,
   details: row.details,
+  account: row.account,
 });
 
 export class People implements PeopleTransaction {
@@ -252,7 +254,8 @@ export class People implements PeopleTransaction {
 
   async listActs(beforeId: number | null, rowsMax: number): Promise<AuditRow[]> {
     const rows = await this.sql.all<ActRow>(
-      'SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?',
+      `SELECT audit.*, accounts.name AS account FROM audit LEFT JOIN accounts ON accounts.id = account_id
+      WHERE audit.id < ? ORDER BY audit.id DESC LIMIT ?`,
       ...[beforeId ?? Number.MAX_SAFE_INTEGER, rowsMax],
     );
     return rows.map(toAuditRow);

@@ -157,6 +157,31 @@ t.test('more contexts than kept encoders: each has its own encoder', async (t) =
   t.notOk(createEncoder(format(16_000, 64), ENGINE_HZ) instanceof Promise, 'now one is idle');
 });
 
+t.test('audio without a sound needs no encoder, at any rate, and is as long as it should be', async (t) => {
+  const { Instance } = WebAssembly;
+  let made = 0;
+  WebAssembly.Instance = class extends Instance {
+    constructor(...parts: ConstructorParameters<typeof Instance>) {
+      super(...parts);
+      made++;
+    }
+  };
+  t.teardown(() => (WebAssembly.Instance = Instance));
+  const silence = new Int16Array(7_200);
+  for (const hz of [16_000, 22_050, 24_000, 32_000, 44_100, 48_000]) {
+    const encoders = await Promise.all(Array.from({ length: 40 }, () => openEncoder(hz, 128)));
+    for (const encoder of encoders) {
+      const payload = encodeAll(encoder, silence);
+      const frames = framesOf(payload);
+      t.ok(frames.every((frame) => frame.hz === hz && frame.kbps === 128));
+      const samples = frames.length * (hz >= 32_000 ? 1_152 : 576);
+      t.ok(samples >= 7_200 + encoder.streamDelaySamples && samples < 7_200 + 4 * 1_152);
+    }
+    encoders.forEach((encoder) => encoder.dispose());
+  }
+  t.equal(made, 0);
+});
+
 t.test('encoders of a peak are released when idle, except the warm ones', async (t) => {
   const speech = nearestMpegFormat(32_000, 128);
   const pool = await Mp3Pool.create(speech, { ...limits, mp3EncodersIdleMs: 30 });

@@ -38,7 +38,10 @@ export const AuditPage = () => {
             rowKey={({ auditId }) => auditId}
             columns={[
               { label: 'Action', cell: ({ action }) => formatName(action) },
-              { label: 'Who', cell: ({ actor }) => actor },
+              {
+                label: 'Who',
+                cell: ({ account, actor }) => (account === null ? actor : `${actor} of ${account}`),
+              },
               { label: 'What', cell: ({ subject }) => subject },
               { label: 'Details', cell: ({ details }) => details },
               { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
