@@ -332,8 +332,8 @@ export class Access {
     const { more } = this.#refusals;
     this.#refusals.recorded += 1;
     this.#refusals.more = 0;
-    const account = user?.account == null ? '' : `of ${user.account}, `;
-    const details = `${account}from ${address}${more === 0 ? '' : `; ${more} more before it`}`;
+    const ofAccount = user !== null && user.account !== null ? `of ${user.account}, ` : '';
+    const details = `${ofAccount}from ${address}${more === 0 ? '' : `; ${more} more before it`}`;
     await this.#store.transact(async (store) =>
       this.#record(store, NOBODY, REFUSED_SIGN_IN, user?.name ?? 'an unknown name', details),
     );

@@ -210,7 +210,7 @@ t.test(
 );
 
 t.test('an invitation is for 72 hours and one user, and goes with its account', async (t) => {
-  const { store, access, clock, claim } = await setUp(t, { linksMax: 2 });
+  const { store, access, acts, clock, claim } = await setUp(t, { linksMax: 2 });
   const { user } = await claim();
   const accept = (token: string, name: string) =>
     access.acceptInvitation({ token, name, password: PASSWORD }, ADDRESS);
@@ -223,6 +223,9 @@ t.test('an invitation is for 72 hours and one user, and goes with its account', 
   await refused(t, access.invite(user.userId, 1), { objection: 'conflict', message: /too many/ });
   const both = await Promise.allSettled([accept(second.token, 'Mia'), accept(second.token, 'Max')]);
   t.equal(both.filter(({ status }) => status === 'fulfilled').length, 1);
+  const name = both[0].status === 'fulfilled' ? 'Mia' : 'Max';
+  await refused(t, access.signIn({ name, password: 'wrong password' }, ADDRESS), { objection: 'forbidden' });
+  t.equal((await acts())[0], `nobody | session.refuse | ${name} | of ada, from 203.0.113.7`);
   await refused(t, accept(second.token, 'Moe'), { objection: 'notFound' });
   await new Administration(store).deleteAccount('ada');
   await refused(t, accept(third.token, 'Moe'), { objection: 'notFound' });

@@ -148,7 +148,8 @@ const firstHour = `
 export const findUse = async (sql: Sql, accountId: number | null, fromMs: number): Promise<number | null> => {
   const hour = Math.floor(fromMs / HOUR_MS);
   const [first] = await sql.named<{ hour: number | null }>(firstHour, { account: accountId, hour });
-  return first?.hour == null ? null : Math.max(fromMs, first.hour * HOUR_MS);
+  const found = first?.hour ?? null;
+  return found === null ? null : Math.max(fromMs, found * HOUR_MS);
 };
 
 /** See `StoreView.readUsageRows`. */
