@@ -5,6 +5,7 @@ import { Sessions } from '../src/accounts/sessions.js';
 import { consoleUrl } from '../src/address.js';
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
+import { runningServices } from '../src/ops/pid-file.js';
 import { storeAt } from '../src/store/driver.js';
 import { AdministrationError } from '../src/store/store.js';
 import { program, runIfMain, storePlace } from './command.js';
@@ -15,7 +16,7 @@ const usage = `Usage: npm run console -- link
   link   print a link that works once, for 30 minutes. Without an operator it claims the console. With one, it sets a
          new password for the operator that you name. Earlier links end
 
-It works while the service runs, and takes the address of the console from CONSOLE_HOST, CONSOLE_PORT and CONSOLE_ORIGIN.
+The address is that of the service that runs on DATA_DIR. Where none runs, CONSOLE_HOST, CONSOLE_PORT and CONSOLE_ORIGIN say it.
 ${storePlace}
 `;
 
@@ -23,9 +24,10 @@ export const consoleProgram = program('console', usage, {
   link: {
     run: async (_, { env, out, err }) => {
       const config = readConfig(env);
-      const url = consoleUrl(config);
+      const [running] = runningServices(config.dataDir);
+      const url = running === undefined ? consoleUrl(config) : running.consoleUrl;
       if (url === null) throw new AdministrationError('The console is off: set CONSOLE_PORT to its port');
-      if (config.console?.port === 0 && config.console.origin === null)
+      if (running === undefined && config.console?.port === 0 && config.console.origin === null)
         throw new AdministrationError(
           'CONSOLE_PORT is 0, any free port: set it to the port that the service printed',
         );

@@ -191,6 +191,8 @@ export const say = program('say', usage, {
     const text = await readText(operands);
     const config = readConfig(terminal.env);
     const url = option('url') ?? serviceUrl(config, config.port);
+    if (!/^https?:\/\//.test(url))
+      throw new UsageError(`--url begins with http:// or https://, not "${url}"`);
     const key = findKey(option('key'), terminal.env, config.dataDir);
     const service = new Service(url, key);
     const voice = option('voice') ?? (await service.voices())[0] ?? '';

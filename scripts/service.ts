@@ -33,7 +33,7 @@ const servicesOf = ({ option }: CommandLine, { env }: Terminal): readonly Runnin
   throw new AdministrationError(
     port !== null && found.length > 0
       ? `No service on ${dataDir} has port ${port}: choose from ${others}`
-      : `No service runs on ${dataDir}: start it with \`npm start\`, or set DATA_DIR to the folder of the one you mean`,
+      : `No service runs on ${dataDir}, or it is still starting: start it with \`npm start\`, or set DATA_DIR to the folder of the one you mean`,
   );
 };
 

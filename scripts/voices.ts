@@ -1,5 +1,6 @@
-/** The voices of MODELS_DIR from the command line. It needs no running service, which reads them again at SIGHUP. */
-import { existsSync } from 'node:fs';
+/** The voices of MODELS_DIR from the command line. It needs no running service. */
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { readConfig } from '../src/config.js';
 import { sampleText } from '../src/text/sample-sentences.js';
 import { VoicePackError, type VoicePack, type Voices } from '../src/threads/voices.js';
@@ -23,7 +24,10 @@ const examples: Readonly<Record<string, (path: string) => void | Promise<void>>>
   kitten: makeKitten,
   piper: (path) => writePiper(path, 'piper', piperModel(mediumShape)),
   pocket: makeFiveGraphs,
-  'pocket-one': makeOneGraph,
+  'pocket-one': (path) => {
+    mkdirSync(path, { recursive: true });
+    return makeOneGraph(join(path, 'model.onnx'));
+  },
   'sherpa-kokoro': makeSherpaKokoro,
   'sherpa-piper': makeSherpaPiper,
 };
@@ -38,13 +42,13 @@ const usage = `Usage: npm run voices -- COMMAND
   example FORMAT PATH         make an example pack, which does not sound like speech (FORMATS)
 
 PATH is a folder, or a file that ends in .onnx with its other files beside it, or the name of a pack in MODELS_DIR. A
-running service changes its voices at SIGHUP, or at a restart.
+running service changes its voices by \`npm run service -- reload\`, or at a restart.
 `.replace('FORMATS', Object.keys(examples).join(', '));
 
 /** In the table of all packs. */
 const VOICES_SHOWN_MAX = 4;
 
-const takeEffect = 'A running service takes it over at SIGHUP, or at its next start.\n';
+const takeEffect = 'A running service takes it over by `npm run service -- reload`, or at its next start.\n';
 
 const listJson = (packs: readonly VoicePack[], findings: Voices['findings']): string => {
   const shown = packs.map((pack) => ({

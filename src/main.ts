@@ -4,7 +4,7 @@ import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
 import { writeFirstKey, writeSecret } from './accounts/secret-file.js';
-import { urlOf } from './address.js';
+import { consoleUrl, urlOf } from './address.js';
 import { StoreError, type StoreFault } from './store/store.js';
 import { parseCommandLine, readArguments } from './command-line.js';
 import { ConfigError, readConfig } from './config.js';
@@ -175,7 +175,9 @@ const main = async (): Promise<void> => {
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
   try {
-    removePidFile = writePidFile(config.dataDir, ports.port, urlOf('http', opsHost, ports.opsPort));
+    const opsUrl = urlOf('http', opsHost, ports.opsPort);
+    const consoleAt = consoleUrl(config, ports.consolePort ?? undefined);
+    removePidFile = writePidFile(config.dataDir, { port: ports.port, opsUrl, consoleUrl: consoleAt });
   } catch (error) {
     // A full disk is no reason not to speak.
     log.warn(describeFault(error), 'there is no PID file: `npm run service` does not find this process');

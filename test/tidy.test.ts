@@ -207,6 +207,23 @@ t.test('dependencies have exact versions, equal to those in the lock file', (t) 
   t.end();
 });
 
+t.test('what an installation runs imports only packages that it has', (t) => {
+  const shipped =
+    /^(?:src\/(?!console\/web\/)|workers\/|scripts\/(?:[^/]+\.ts$|(?:say|voices|rig|soak)\/(?!fixtures\/)))/;
+  const imported =
+    /^(?!import type).*(?:\bfrom |\bimport\(|import\.meta\.resolve\()['`]((?:@[\w-]+\/)?[a-zA-Z][\w.-]*)/gm;
+  const missing = code
+    .filter((path) => shipped.test(path) && /\.ts$/.test(path))
+    .flatMap((path) =>
+      [...readSource(path).matchAll(imported)]
+        .map(([, name = '']) => name)
+        .filter((name) => name !== 'node' && name !== 'syrinx' && !Object.hasOwn(manifest.dependencies, name))
+        .map((name) => `${path}: ${name}`),
+    );
+  t.strictSame(missing, []);
+  t.end();
+});
+
 t.test('the lock file has the binaries of every platform', (t) => {
   const wanted = Object.values(locked).flatMap(({ optionalDependencies }) =>
     Object.keys(optionalDependencies ?? {}),

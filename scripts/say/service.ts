@@ -36,6 +36,8 @@ export const messages = {
   brokenOff: 'The service broke off before the speech was complete.',
   untrusted: (url: string) =>
     `The certificate of ${url} is not trusted here. If it is yours, name its file (or its root's): NODE_EXTRA_CA_CERTS=cert.pem`,
+  otherService: (url: string) =>
+    `What answers at ${url} is not the speech service: give the address that the start shows beside "Speech".`,
   noService: (url: string) => `No service answers at ${url}. Start it with \`npm start\`, or give its --url.`,
 } as const;
 
@@ -46,7 +48,7 @@ const refusal = (status: number, body: string): string => {
   if (status === 401) {
     return error === 'INVALID_API_KEY'
       ? messages.unknownKey
-      : 'The service wants a key. Give one with --key or SYRINX_KEY.';
+      : 'This is not a key of the service: keys begin with svc_sk_. Give one with --key or SYRINX_KEY.';
   }
   if (status === 402) return messages.noCredit;
   if (status === 429) return messages.noSlot;
@@ -110,8 +112,8 @@ export class Service {
   /** The voices, the default first. @throws {SayError} */
   async voices(): Promise<string[]> {
     const response = await this.#fetch('/v1/tts/speakers', {});
-    const ids = field(await response.json(), 'speaker_ids');
-    if (!Array.isArray(ids)) throw new SayError(`${this.#url} is no syrinx service.`);
+    const ids = field(parseJson(await response.text()), 'speaker_ids');
+    if (!Array.isArray(ids)) throw new SayError(messages.otherService(this.#url));
     return ids.map(String);
   }
 

@@ -13,6 +13,8 @@ export interface RunningService {
   readonly port: number;
   /** Of the ops listener, without a slash at the end. */
   readonly opsUrl: string;
+  /** Where browsers find its console; `null`: it has none. */
+  readonly consoleUrl: string | null;
   /** It listens since then. */
   readonly sinceMs: number;
   /** Whether it still runs. */
@@ -39,10 +41,13 @@ const startOf = (pid: number): string | null => {
 const nameOf = (port: number): string => `syrinx-${port}.pid`;
 
 /** @returns removes the file, unless it is another process's by now */
-export const writePidFile = (dataDir: string, port: number, opsUrl: string): (() => void) => {
+export const writePidFile = (
+  dataDir: string,
+  { port, opsUrl, consoleUrl }: Pick<RunningService, 'port' | 'opsUrl' | 'consoleUrl'>,
+): (() => void) => {
   const path = join(dataDir, nameOf(port));
   const { pid } = process;
-  writeSecret(path, [pid, startOf(pid) ?? '', opsUrl].join('\n'));
+  writeSecret(path, [pid, startOf(pid) ?? '', opsUrl, consoleUrl ?? ''].join('\n'));
   return () => {
     if (existsSync(path) && readFileSync(path, 'utf8').startsWith(`${pid}\n`)) rmSync(path, { force: true });
   };
@@ -55,9 +60,10 @@ export const runningServices = (dataDir: string): readonly RunningService[] => {
     const port = Number(/^syrinx-(\d+)\.pid$/.exec(name)?.[1] ?? Number.NaN);
     if (Number.isNaN(port)) return [];
     const path = join(dataDir, name);
-    const [pid = '', start = '', opsUrl = ''] = readFileSync(path, 'utf8').split('\n');
+    const [pid = '', start = '', opsUrl = '', consoleUrl = ''] = readFileSync(path, 'utf8').split('\n');
     const isAlive = (): boolean => startOf(Number(pid)) === start;
-    return [{ pid: Number(pid), port, opsUrl, sinceMs: statSync(path).mtimeMs, isAlive }];
+    const addresses = { port, opsUrl, consoleUrl: consoleUrl || null };
+    return [{ pid: Number(pid), ...addresses, sinceMs: statSync(path).mtimeMs, isAlive }];
   });
   return services.filter(({ isAlive }) => isAlive()).sort((a, b) => a.port - b.port);
 };

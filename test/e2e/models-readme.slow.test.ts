@@ -66,8 +66,9 @@ for (const [format, voice, licence] of [
   ['sherpa-piper', 'my-voice', 'Apache-2.0'],
 ] as const)
   t.test(`the steps from a file of ${format} to hearing it work as printed`, async (t) => {
-    const place = join(folder, format === 'pocket-one' ? 'pocket-one.onnx' : format);
-    await inShell(`npm run voices -- example ${format} ${place}`);
+    const made = join(folder, format);
+    await inShell(`npm run voices -- example ${format} ${made}`);
+    const place = format === 'pocket-one' ? join(made, 'model.onnx') : made;
     const checked = await inShell(command('check PATH').replace('PATH', place));
     t.match(checked.stdout, /\n +format .*\n +voices .*\n +language .*\n +sample rate .* Hz\n/);
     t.match(checked.stdout, new RegExp(`\\n +licence +${licence}`));

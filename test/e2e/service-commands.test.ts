@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { consoleProgram } from '../../scripts/console.js';
 import { service as program } from '../../scripts/service.js';
 import { packageRoot } from '../support/package-root.js';
 import { runner } from '../support/run-command.js';
@@ -57,6 +58,26 @@ t.test('the file of a killed service is no service, and its id may be that of an
   writeFileSync(path, readFileSync(path, 'utf8').replace(/^\d+/, String(process.pid)));
   t.match(await command('stop'), { status: 1, stderr: /No service runs/ }, 'this test is not stopped');
 });
+
+t.test(
+  'a link to the console has the address of the service that runs, whatever this shell has set',
+  async (t) => {
+    const service = await startService(
+      t,
+      { ...oneThread, CONSOLE_ORIGIN: 'https://console.example.com' },
+      SCRIPTED,
+    );
+    t.ok(await until(() => pidFiles(service.dataDir).length === 1));
+    const command = runner(consoleProgram, service.dataDir, { CONSOLE_PORT: '1' });
+    t.match(await command('link'), { status: 0, stdout: /^https:\/\/console\.example\.com\/claim#/ });
+    const quiet = await startService(t, { ...oneThread, CONSOLE_PORT: 'off' }, SCRIPTED);
+    t.ok(await until(() => pidFiles(quiet.dataDir).length === 1));
+    t.match(await runner(consoleProgram, quiet.dataDir)('link'), {
+      status: 1,
+      stderr: /^The console is off/,
+    });
+  },
+);
 
 t.test('of two services on a data folder, one is chosen by its port', async (t) => {
   const first = await startService(t, oneThread, SCRIPTED);

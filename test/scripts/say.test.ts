@@ -143,7 +143,7 @@ t.test('a stream that breaks off leaves no file', async (t) => {
 t.test('each refusal is explained in words', async (t) => {
   const cases: [number, unknown, RegExp][] = [
     [401, { error: 'INVALID_API_KEY' }, /does not know this key/],
-    [401, { error: 'Invalid or missing API key' }, /wants a key/],
+    [401, { error: 'Invalid or missing API key' }, /not a key of the service/],
     [402, { error: 'INSUFFICIENT_CREDITS' }, /no credit/],
     [429, { error: 'Rate limit exceeded', reason: 'concurrency' }, /in flight/],
     [
@@ -171,6 +171,21 @@ t.test('each refusal is explained in words', async (t) => {
   }
 });
 
+t.test('an address at which something else answers is named', async (t) => {
+  for (const body of ['<!doctype html>', '{"status":"ready"}']) {
+    const other = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');
+    t.teardown(() => other.close());
+    await once(other, 'listening');
+    const url = `http://127.0.0.1:${String((other.address() as AddressInfo).port)}`;
+    const { code, stderr } = await run(['hi', '--url', url, '--key', 'k']);
+    t.equal(code, 1);
+    t.equal(
+      stderr,
+      `What answers at ${url} is not the speech service: give the address that the start shows beside "Speech".\n`,
+    );
+  }
+});
+
 t.test('what is missing is named: the service, a key, an option, a text, a format', async (t) => {
   const dir = t.testdir();
   const passing = createServer().listen(0, '127.0.0.1');
@@ -186,6 +201,7 @@ t.test('what is missing is named: the service, a key, an option, a text, a forma
   const wrong = await run(['hi', '--louder']);
   t.equal(wrong.code, 2);
   t.match(wrong.stderr, /--louder[\s\S]*--voice/);
+  t.match(await run(['hi', '--url', '127.0.0.1:8080']), { code: 2, stderr: /^say: --url begins with http/ });
   t.match(await run(['hi', '-f', 'mp3']), { code: 2, stderr: /^say: --format is for files/ });
   t.match(await run([' ', '']), { code: 1, stderr: 'There is nothing to speak: the text is empty.\n' });
   t.match(await run([], {}, '\n'), { code: 1, stderr: /standard input is empty/ });

@@ -48,7 +48,8 @@ t.test('a pack is added, listed, tried and removed', async (t) => {
   const added = await voices('add', download, '--name', 'garden');
   t.match(added, {
     status: 0,
-    stdout: /^garden is added\.\n(?: .*\n)+A running service takes it over at SIGHUP.*\nHear it: .* robin\n$/,
+    stdout:
+      /^garden is added\.\n(?: .*\n)+A running service takes it over by `npm run service -- reload`.*\nHear it: .* robin\n$/,
   });
   for (const row of [
     /^ {2}format +syrinx$/m,

@@ -165,6 +165,8 @@ export const backUp = (dataDir: string, file: string, force: boolean, bounds: Sq
   if (there?.isDirectory() === true) throw new AdministrationError(`${path} is a folder: name a file in it`);
   if (there !== undefined && !force)
     throw new AdministrationError(`${path} exists already: give another name, or --force`);
+  if (!existsSync(dirname(path)))
+    throw new AdministrationError(`There is no folder ${dirname(path)}: make it first`);
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`);
   try {
     rmSync(temporary, { force: true });

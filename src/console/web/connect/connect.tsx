@@ -1,5 +1,5 @@
 /** How programs use this service: its addresses, and lines to copy. */
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { CopyBlock } from '../parts/copy.js';
 import { Labelled } from '../parts/form.js';
@@ -50,7 +50,12 @@ const Way = (props: {
         service again.
       </p>
     ) : (
-      Object.entries(props.lines).map(([label, text]) => <CopyBlock key={label} label={label} text={text} />)
+      Object.entries(props.lines).map(([label, text], _index, { length }) => (
+        <Fragment key={label}>
+          {length > 1 && <p class="muted">{label}</p>}
+          <CopyBlock label={label} text={text} />
+        </Fragment>
+      ))
     )}
   </section>
 );
@@ -75,7 +80,10 @@ const Ways = (props: { readonly voice: string }) => {
     ...Object.values(listeners).map((listener) => ({
       title: listener.title,
       address:
-        missing(listener) === null ? at(listener, listener.name === 'wyoming' ? 'tcp:' : protocol) : null,
+        missing(listener) === null
+          ? at(listener, listener.name === 'wyoming' ? 'tcp:' : protocol) +
+            (listener.name === 'openai' ? '/v1' : '')
+          : null,
       listener,
     })),
   ];
@@ -136,11 +144,19 @@ const Ways = (props: { readonly voice: string }) => {
         />
       </section>
       <Way title="curl" lead="The audio arrives while it is made." lines={{ 'With curl': code.curl }} />
-      <Way title="Node" lead="With nothing installed." lines={{ 'With Node': code.node }} />
-      <Way title="Python" lead="With its standard library." lines={{ 'With Python': code.python }} />
+      <Way
+        title="Node"
+        lead="With nothing installed. Save it as speech.mjs, and run node speech.mjs."
+        lines={{ 'With Node': code.node }}
+      />
+      <Way
+        title="Python"
+        lead="With its standard library. Save it as speech.py, and run python3 speech.py."
+        lines={{ 'With Python': code.python }}
+      />
       <Way
         title="LiveKit Agents"
-        lead="The plugin for ElevenLabs, in Node: npm install @livekit/agents @livekit/agents-plugin-elevenlabs"
+        lead="In an agent: its plugin for ElevenLabs, in Node. npm install @livekit/agents @livekit/agents-plugin-elevenlabs"
         missing={missing(listeners.elevenlabs)}
         lines={{
           'With LiveKit Agents': `\
@@ -157,7 +173,7 @@ const tts = new TTS({
       />
       <Way
         title="Pipecat"
-        lead="Its service for ElevenLabs."
+        lead="In a pipeline: its service for ElevenLabs."
         missing={missing(listeners.elevenlabs)}
         lines={{
           'With Pipecat': `\
