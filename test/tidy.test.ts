@@ -211,7 +211,7 @@ t.test('what an installation runs imports only packages that it has', (t) => {
   const shipped =
     /^(?:src\/(?!console\/web\/)|workers\/|scripts\/(?:[^/]+\.ts$|(?:say|voices|rig|soak)\/(?!fixtures\/)))/;
   const imported =
-    /^(?!import type).*(?:\bfrom |\bimport\(|import\.meta\.resolve\()['`]((?:@[\w-]+\/)?[a-zA-Z][\w.-]*)/gm;
+    /(?:^(?:import(?! type)|export|\}).* from |^import |\bimport\(|\bimport\.meta\.resolve\()['`]((?:@[\w-]+\/)?[a-zA-Z][\w.-]*)/gm;
   const missing = code
     .filter((path) => shipped.test(path) && /\.ts$/.test(path))
     .flatMap((path) =>
