@@ -64,7 +64,7 @@ t.test(
   async (t) => {
     const service = await startService(
       t,
-      { ...oneThread, CONSOLE_ORIGIN: 'https://console.example.com' },
+      { ...oneThread, CONSOLE_PORT: '0', CONSOLE_ORIGIN: 'https://console.example.com' },
       SCRIPTED,
     );
     t.ok(await until(() => pidFiles(service.dataDir).length === 1));
