@@ -1,8 +1,8 @@
 /**
  * Whether the machine can speak one more utterance: the one rule of admission.
  *
- *   An utterance is refused only if the machine cannot make, second by second, the speech that its admitted listeners play,
- *   with this one in addition.
+ *   An utterance is refused only if the machine cannot make, second by second, the speech that its admitted listeners play
+ *   and a little in hand, with this one in addition.
  *
  * A listener with so much in hand needs nothing until that is played, then a second of speech each second until its
  * utterance ends. Added up over all listeners, weighted by what their voices and encodings cost, this is the work that must
@@ -58,9 +58,10 @@ export interface Fullness {
   readonly supply: 'synthesis threads' | 'threads for long steps' | 'actor threads' | 'cores';
   /** Within so many seconds from now. */
   readonly withinSeconds: number;
-  /** Speech that is asked for within that time, and the CPU time that it takes, in milliseconds. */
+  /** Speech that is asked for within that time, and the CPU time that it takes, of which first steps, in milliseconds. */
   readonly speechMs: number;
   readonly askedMs: number;
+  readonly firstStepsMs: number;
   /** CPU time that is promised within that time, in milliseconds. */
   readonly promisedMs: number;
   /** Cores that other programs leave. */
@@ -107,7 +108,8 @@ const SYNTHESIS = 0;
 const LONG = SECONDS;
 const ENCODING = 2 * SECONDS;
 const SPEECH = 3 * SECONDS;
-const noWork = (): Work => new Float64Array(4 * SECONDS);
+const FIRST_STEPS = 4 * SECONDS;
+const noWork = (): Work => new Float64Array(5 * SECONDS);
 
 const addTo = (sum: Work, work: Work, sign = 1): void => {
   for (let i = 0; i < sum.length; i++) sum[i] = sum[i]! + sign * work[i]!;
@@ -209,6 +211,7 @@ class Load {
       work[LONG + i] = isLong ? speechMs * cpu : 0;
       work[ENCODING + i] = speechMs * encodingCpu;
       work[SPEECH + i] = speechMs;
+      work[FIRST_STEPS + i] = isNeeded ? firstStepMs : 0;
     }
     return work;
   }
@@ -313,7 +316,8 @@ export class Capacity {
     const { synthesisThreads, longThreads, actorThreads, cores } = this.#options.supply();
     const { listeners, waiting } = this.#load;
     let fullest: Fullness = {
-      ...{ ratio: 0, supply: 'cores', withinSeconds: 1, speechMs: 0, askedMs: 0, promisedMs: 0 },
+      ...{ ratio: 0, supply: 'cores', withinSeconds: 1 },
+      ...{ speechMs: 0, askedMs: 0, firstStepsMs: 0, promisedMs: 0 },
       ...{ cores, listeners, waiting, ...terms[on] },
     };
     const consider = (
@@ -326,7 +330,8 @@ export class Capacity {
       const ratio = askedMs / promisedMs;
       if (ratio <= fullest.ratio) return;
       const speechMs = work[SPEECH + withinSeconds - 1]!;
-      fullest = { ...fullest, ratio, supply, withinSeconds, speechMs, askedMs, promisedMs };
+      const firstStepsMs = work[FIRST_STEPS + withinSeconds - 1]!;
+      fullest = { ...fullest, ratio, supply, withinSeconds, speechMs, askedMs, firstStepsMs, promisedMs };
     };
     for (let i = 0; i < SECONDS; i++) {
       const synthesisMs = work[SYNTHESIS + i]!;
