@@ -22,6 +22,15 @@ const shared = <T>(keptMs: number, read: () => Promise<T>): (() => Promise<T>) =
   };
 };
 
+/** Resident memory; `null` while no more files can be opened: the system has it in a file. */
+const residentBytes = (): number | null => {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return null;
+  }
+};
+
 /** Proportional set size: pages that several processes map count in part. Resident bytes where the system has none. */
 export const pssBytes = shared(MEMORY_KEPT_MS, async (): Promise<number> => {
   const rollup = await readFile('/proc/self/smaps_rollup', 'utf8').catch(() => '');
@@ -157,7 +166,8 @@ export class HeapTrim {
 
   #check(trim: Trim): void {
     const { bounds, quietMs } = this.#parts;
-    const bytes = process.memoryUsage.rss();
+    const bytes = residentBytes();
+    if (bytes === null) return;
     // What a reload ends gives memory back without a trim.
     this.#leftBytes = Math.min(this.#leftBytes, bytes);
     const grownBytes = bytes - this.#leftBytes;
@@ -166,7 +176,7 @@ export class HeapTrim {
     this.#isTrimming = true;
     trim(0, () => {
       this.#isTrimming = false;
-      this.#leftBytes = process.memoryUsage.rss();
+      this.#leftBytes = residentBytes() ?? this.#leftBytes;
     });
   }
 }

@@ -331,6 +331,7 @@ export class Exchange implements InFlight {
 
   /** The response has ended: the socket has its last byte. */
   finish(): void {
+    if (this.isOver) return;
     this.#over('complete');
     if (this.#endsConnection) this.#spare?.close();
   }

@@ -57,12 +57,14 @@ export const socketReading = (res: HttpResponse): SocketReading => {
 
 /** Methods that the library knows apart. The answer to another one ends its connection. */
 const METHODS = ['get', 'head', 'post', 'put', 'patch', 'del', 'options'] as const;
+/** As clients write them. The library routes by case: `get` is another method for it. */
+const knownMethods = new Set(METHODS.map((method) => (method === 'del' ? 'DELETE' : method.toUpperCase())));
 
-/** Of the request that comes now. */
+/** Of the request that is being routed. */
 let spare: HttpResponse | null = null;
 
 /**
- * An answer spends the library's object of a request, and nothing else can end the connection after a long answer, or tell
+ * An answer spends the library's object of a request, and nothing else can end the connection after a long answer, or report
  * when one ends that waits for the next request. But the library makes an object for each handler that it passes a request
  * to, and passes it to those of its method before those of any (`Expect: 100-continue` is answered by each). So the first
  * keeps a spare.
@@ -76,11 +78,16 @@ const withSpares = (app: TemplatedApp): TemplatedApp => {
   return app;
 };
 
-/** @returns for a handler of any method: a second object of its request, if the library knows the method */
-export const spareOf = (req: Pick<HttpRequest, 'getMethod'>): HttpResponse | null => {
-  const method = req.getMethod();
-  // That of another request may be there.
-  return METHODS.some((known) => (known === 'del' ? 'delete' : known) === method) ? spare : null;
+/**
+ * Call it once for each request. That of another request would be another caller's connection, or freed memory: so a spare is
+ * given out once, and only for a method whose handler has just put it there.
+ *
+ * @returns for a handler of any method: a second object of its request, if the library knows the method
+ */
+export const spareOf = (req: Pick<HttpRequest, 'getCaseSensitiveMethod'>): HttpResponse | null => {
+  const own = knownMethods.has(req.getCaseSensitiveMethod()) ? spare : null;
+  spare = null;
+  return own;
 };
 
 /** An app without the library's name in its responses. Its handlers but the spare's are for any method. */

@@ -12,6 +12,7 @@ import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import { monotonicMs } from '../../src/monotonic.js';
 import {
+  activeKey,
   eventually,
   GOOD_KEY,
   keysInUse,
@@ -70,6 +71,18 @@ t.test('a listener has its own bound within the pool', (t) => {
 });
 
 const speakers = requestBytes({ path: '/v1/tts/speakers', key: GOOD_KEY });
+
+const handshakeWith = (key: string): Buffer =>
+  requestBytes({
+    path: '/v1/tts/ws',
+    key,
+    headers: [
+      'connection: upgrade',
+      'upgrade: websocket',
+      'sec-websocket-version: 13',
+      'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==',
+    ],
+  });
 
 const strangersOf = (front: Front): number =>
   front.server.shared.connections.strangers.countOf('127.0.0.1') +
@@ -175,20 +188,46 @@ t.test('a method that the library does not know ends its connection, and disturb
   t.equal(await answerTo(other!, requestBytes({ path: '/healthz' })), 'HTTP/1.1 200');
 });
 
+t.test('a method in other letters takes nothing of the request before it', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+  const [victim, ...odd] = await openFrom(t, front.port, '127.0.0.1', 6);
+  victim!.write(requestBytes(speak('/v1/tts')).subarray(0, -5));
+  await eventually(() => strangersOf(front) === 5);
+  const [socket, ...lower] = odd;
+  t.equal(await answerTo(socket!, handshakeWith(GOOD_KEY)), 'HTTP/1.1 101');
+  for (const [index, method] of ['get', 'GeT', 'pOST', 'options'].entries()) {
+    await answerTo(lower[index]!, requestBytes({ method, path: '/nowhere' }));
+    await eventually(() => openIn([lower[index]!]) === 0);
+  }
+  t.equal(strangersOf(front), 0);
+  for (const one of [victim!, socket!]) one.destroy();
+  await eventually(() => front.server.shared.connections.open === 0);
+  t.equal(strangersOf(front), 0);
+});
+
+t.test(
+  'a WebSocket that its client has closed counts for its account while its connection is open',
+  async (t) => {
+    const front = await startFront(t, { bounds: { connectionsMax: 100 } });
+    const { accounts } = front.server.shared.connections;
+    const answers: string[] = [];
+    for (let index = 0; index < 60; index++) {
+      const [socket] = await openFrom(t, front.port, '127.0.0.1', 1);
+      answers.push(await answerTo(socket!, handshakeWith(GOOD_KEY)));
+      // A masked close frame without a code.
+      socket!.write(Buffer.from([0x88, 0x80, 0, 0, 0, 0]));
+    }
+    const opened = answers.filter((answer) => answer === 'HTTP/1.1 101').length;
+    t.ok(opened >= 40 && opened <= 50, `${opened} of 60`);
+    t.ok(answers.slice(-5).every((answer) => answer === 'HTTP/1.1 503'));
+    await eventually(() => accounts.countOf(activeKey(7).accountId) === opened);
+  },
+);
+
 t.test('a refused WebSocket counts until the library has closed its connection', async (t) => {
   const front = await startFront(t, { bounds: { connectionsMax: 100 } });
   const sockets = await openFrom(t, front.port, '127.0.0.1', 5);
-  const upgrade = requestBytes({
-    path: '/v1/tts/ws',
-    key: 'svc_sk_no',
-    headers: [
-      'connection: upgrade',
-      'upgrade: websocket',
-      'sec-websocket-version: 13',
-      'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==',
-    ],
-  });
-  for (const socket of sockets) t.equal(await answerTo(socket, upgrade), 'HTTP/1.1 101');
+  for (const socket of sockets) t.equal(await answerTo(socket, handshakeWith('svc_sk_no')), 'HTTP/1.1 101');
   t.equal(strangersOf(front), 5, 'their ends have been sent, and their connections are open');
   t.equal(front.server.shared.connections.open, 5);
 });

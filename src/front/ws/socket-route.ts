@@ -80,6 +80,8 @@ interface Attached extends Handshake {
   unwatch: (() => void) | undefined;
   /** The network whose stranger its connection is; `null`: its key is known. */
   strangerOf: string | null;
+  /** `null`: its key is not known. */
+  account: number | null;
   /** Ends the time in which it counts among the sockets that wait for a key. */
   waited: (() => void) | undefined;
   controlFrames: number;
@@ -129,8 +131,19 @@ const handshakeFault = (
   return versions.length === 1 && versions[0] === VERSION ? null : otherVersion;
 };
 
-/** The library closes a connection at the latest so long after the end of its WebSocket: it counts four seconds in steps of four. */
+/**
+ * The library closes a connection at the latest so long after the end of its WebSocket: it counts four seconds in steps of four.
+ * Until then a client can keep it open, and it counts for its account.
+ */
 const ENDED_MS = 8_000;
+
+/** @returns why there is no room for a WebSocket of this key; `null`: there is */
+const refusalOf = (parts: SocketRouteParts, key: ActiveKey | null): RefusalReason | null => {
+  if (parts.isDraining()) return 'draining';
+  if (key !== null && !parts.services.connections.hasRoomFor(key.accountId))
+    return 'connectionsOfAccountExhausted';
+  return parts.sockets.refusalOf(key);
+};
 
 const handshake = (
   parts: SocketRouteParts,
@@ -149,7 +162,7 @@ const handshake = (
   );
   const upgrade = (caller: SocketCaller): void => {
     if (caller.key !== null) exchange.key = caller.key;
-    const refusal = parts.isDraining() ? 'draining' : parts.sockets.refusalOf(caller.key);
+    const refusal = refusalOf(parts, caller.key);
     if (refusal !== null) {
       replyUnavailable(exchange, refusal, { close: true });
       return;
@@ -167,6 +180,7 @@ const handshake = (
         reading: socketReading(res),
         protocol: caller.protocol ?? specificationProtocol(parts.services.bounds),
         opened: null,
+        account: null,
         timer: undefined,
         isRefused: false,
         unwatch: undefined,
@@ -220,6 +234,7 @@ const openSession = (
     services.connections.strangers.remove(strangerOf);
   }
   attached.strangerOf = null;
+  attached.account = key.accountId;
   const opened = sockets.open(attached, key, protocol, ws, {
     pause: () => reading.pause(ws),
     resume: () => reading.resume(ws),
@@ -253,7 +268,7 @@ const onKeyMessage = (
     attached.waited?.();
     attached.waited = undefined;
   }
-  const full = parts.isDraining() ? 'draining' : parts.sockets.refusalOf(key);
+  const full = refusalOf(parts, key);
   if (key !== null && full === null) {
     clearTimeout(attached.timer);
     openSession(parts, ws, attached, key).reader.message(message, isBinary);
@@ -353,13 +368,17 @@ const addHandlers = (
       const attached = ws.getUserData();
       clearTimeout(attached.timer);
       attached.waited?.();
-      const { strangerOf } = attached;
-      if (strangerOf === null) parts.onEnded();
-      else
-        setTimeout(() => {
-          services.connections.strangers.remove(strangerOf);
-          parts.onEnded();
-        }, ENDED_MS).unref();
+      const { account, strangerOf } = attached;
+      const { accounts, strangers } = services.connections;
+      if (account !== null) accounts.add(account);
+      const ended = (): void => {
+        if (account !== null) accounts.remove(account);
+        if (strangerOf !== null) strangers.remove(strangerOf);
+        parts.onEnded();
+      };
+      // Without a close frame the connection is closed already.
+      if (code === NO_CLOSE_FRAME) ended();
+      else setTimeout(ended, ENDED_MS).unref();
       try {
         attached.unwatch?.();
         attached.opened?.reader.close();
