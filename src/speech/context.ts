@@ -65,6 +65,12 @@ export interface ContextParts {
   readonly onReleased: () => void;
 }
 
+/** Silence for a request without text. No engine runs for it: an empty text is free, and must not delay others. */
+const BLANK_MS = 300;
+/** The part of it by which two answers may differ: they should not have the same length. */
+const BLANK_SPREAD = 0.12;
+const blankMs = (seed: number): number => BLANK_MS * (1 + BLANK_SPREAD * (seed / 2 ** 31 - 1));
+
 export class Context implements SpeechContext {
   readonly id: number;
   readonly schedule: ScheduledContext;
@@ -332,6 +338,7 @@ export class Context implements SpeechContext {
       contextId: this.id,
       segment: segment.index,
       ...this.#utterances.requestOf(segment),
+      ...(segment.pauseMs === undefined && isBlank(segment.text) && { pauseMs: blankMs(attempt.seed) }),
       ...{ seed: attempt.seed, isFirst: attempt.isFirst, begins: attempt.begins },
       utteranceSeed: this.#utteranceSeed,
       actor: actorOfContext(this.id),

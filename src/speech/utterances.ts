@@ -10,7 +10,6 @@ import { normalise } from '../text/normalise/normalise.js';
 import { MarkedForms } from '../text/marked-forms.js';
 import { mergeReplacements, type Markup, type Origins, type SpokenForm } from '../text/replacements.js';
 import { Segmenter, type Segment } from '../text/segments.js';
-import { isBlank } from '../text/words.js';
 import {
   isSocketFraming,
   timesCharacters,
@@ -28,9 +27,6 @@ interface FlushEnd {
   readonly flushId: string;
   readonly blank?: string;
 }
-
-/** Silence for a request without text. No engine runs for it: an empty text is free, and must not delay others. */
-const BLANK_MS = 300;
 
 /**
  * What an engine is asked to speak. The caller adds the seeds.
@@ -51,8 +47,7 @@ export const requestOf = (
   const found = pronounced(lexicons, text, words, language, origins, startsInToken);
   const spoken = mergeReplacements(forms, mergeReplacements(found, numbers));
   const request = { text, words, before, beforeIsWhole: beforeIsWhole === true, after, settings };
-  const silenceMs = pauseMs ?? (isBlank(text) ? BLANK_MS : undefined);
-  if (silenceMs !== undefined) return { ...request, pauseMs: silenceMs };
+  if (pauseMs !== undefined) return { ...request, pauseMs };
   return spoken.length === 0 ? request : { ...request, spoken };
 };
 
