@@ -244,6 +244,8 @@ export const limits = {
   wyomingConnectionsMax: 128,
   /** Milliseconds without an event after which such a connection is closed, while it speaks nothing. */
   wyomingIdleMsMax: 600_000,
+  /** Milliseconds for which such a connection may send more than the turns of its network handle. */
+  wyomingHeldMsMax: 10_000,
   /** UTF-16 units of the text of a `ping`, which its answer repeats. */
   wyomingPingTextMax: 1_024,
   /** Milliseconds that a client of it may take to read an error before the connection ends. */

@@ -14,7 +14,8 @@ import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import { networkOf } from '../network.js';
 import { appWith, CertificateError, type Certificate } from './certificate.js';
-import type { ConnectionRefusal, Connections } from './connections.js';
+import type { Connections } from './connections.js';
+import { CountedWarning } from './counted-warning.js';
 import {
   closeListenSocket,
   createApp,
@@ -67,20 +68,17 @@ const probe = (host: string, port: number): Promise<{ port: number } | { code: s
     });
   });
 
-/** Milliseconds between two log lines about refused connections. */
-const WARN_EVERY_MS = 10_000;
-
 /**
  * Counts the connections, and closes those beyond the bound before it reads a byte of them. Otherwise the service would
  * meet the system's bound on open files: then the library's accept loop spins, and the store cannot open a file.
  */
 class Gatekeeper {
   readonly #parts: ListenerParts;
-  #refused = 0;
-  #warnedMs = Number.NEGATIVE_INFINITY;
+  readonly #warning: CountedWarning;
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
+    this.#warning = new CountedWarning(parts);
   }
 
   /** Counts the app's connections from now on. */
@@ -106,22 +104,12 @@ class Gatekeeper {
     // The filter is called again for this end.
     res.close();
     this.#parts.metrics.refused(refusal, '*');
-    this.#refused++;
-    this.#warn(refusal, address);
-  }
-
-  #warn(refusal: ConnectionRefusal, address: string): void {
-    const { clock, connections, log } = this.#parts;
-    const nowMs = clock();
-    if (nowMs - this.#warnedMs < WARN_EVERY_MS) return;
-    this.#warnedMs = nowMs;
-    log.warn(
-      { connectionsMax: connections.max, refused: this.#refused, refusal, address },
+    this.#warning.refused(
+      { connectionsMax: connections.max, refusal, address },
       refusal === 'connectionPoolExhausted'
         ? 'too many connections: new ones are closed'
         : 'too many connections of one address without a key: new ones are closed',
     );
-    this.#refused = 0;
   }
 }
 

@@ -1,12 +1,11 @@
 /** How long a client of the Wyoming port may keep the service waiting, with bounds of a fraction of a second. */
 import t, { type Test } from 'tap';
-import { WyomingListener } from '../../src/dialects/wyoming/wyoming.js';
 import { limits } from '../../src/limits.js';
 import { encodeWyoming } from '../../scripts/rig/wyoming.js';
-import { FakeSpeech } from '../support/fake-speech.js';
-import { eventually, FakeAdmission, requestLines, startFront, type Front } from '../support/front-server.js';
+import { eventually, requestLines } from '../support/front-server.js';
 import { pause } from '../support/service.js';
-import { WyomingClient } from '../support/wyoming-client.js';
+import type { WyomingClient } from '../support/wyoming-client.js';
+import { payer, startWyomingFront, type WyomingFront } from '../support/wyoming-front.js';
 
 const bounds = {
   ...limits,
@@ -18,43 +17,7 @@ const bounds = {
 };
 /** For a busy machine. A bound and this are less than the next longer bound. */
 const lateMsMax = 550;
-const payer = { accountId: 7, keyId: 7 };
-
-interface Rig {
-  readonly front: Front;
-  readonly speech: FakeSpeech;
-  readonly admission: FakeAdmission;
-  readonly open: () => Promise<WyomingClient>;
-}
-
-const start = async (t: Test): Promise<Rig> => {
-  const [speech, admission] = [new FakeSpeech(), new FakeAdmission()];
-  const config = { host: '127.0.0.1', isReachable: false, port: 0, allow: [], account: 'default' };
-  const front = await startFront(t, {
-    bounds,
-    parts: {
-      ...{ speech, admission },
-      further: (shared) => {
-        const parts = { shared, speech, admission, bounds, certificate: null };
-        return [
-          new WyomingListener(
-            { ...parts, config: { host: '', dataDir: '', corsOrigins: [] } },
-            config,
-            payer,
-          ),
-        ];
-      },
-    },
-  });
-  return {
-    ...{ front, speech, admission },
-    open: async () => {
-      const client = await WyomingClient.open(front.dialectPorts['wyoming'] ?? 0);
-      t.teardown(() => client.close());
-      return client;
-    },
-  };
-};
+const start = (t: Test): Promise<WyomingFront> => startWyomingFront(t, bounds);
 
 /** @param sinceMs before the time of the service began @returns milliseconds from then until it closes the connection */
 const closedAfterMs = async (client: WyomingClient, sinceMs: number): Promise<number> => {

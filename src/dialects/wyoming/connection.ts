@@ -3,9 +3,10 @@
  *
  *   reading --text is complete--> speaking (further events wait) --all sent--> reading
  *   reading --describe, ping--> answering (further events wait) --the socket has the answer--> reading
- *   any --(refused, fault, silent, reader stalled, drained, client gone)--> closed
+ *   any --(refused, fault, silent, reader stalled, flooding, drained, client gone)--> closed
  *
- * An event is handled when it comes. Those that came with it or wait behind it are handled in the turns of the account.
+ * An event is handled when it comes. Those that came with it or wait behind it are handled in the turns of the
+ * client's network: the client has shown no key, so only what it has spoken counts for the account that pays.
  *
  * A client that closes its side has gone, so its speech is cancelled.
  */
@@ -47,6 +48,8 @@ export interface ConnectionParts {
   readonly payer: PlaygroundKey;
   /** The client's address. */
   readonly address: string;
+  /** Of the address. */
+  readonly network: string;
   readonly isDraining: () => boolean;
 }
 
@@ -67,20 +70,23 @@ export class Connection implements Pulsed, Inlet, Waiting {
   #unsentWrites = 0;
   /** The socket does not have all of an answer: a client may send any number of requests and read no answer. */
   #isAnswering = false;
-  /** Its account uses more than its part of this thread. */
+  /** Its network uses more than its part of this thread. */
   #isHeld = false;
+  /** When it was last seen not held. */
+  #keptUpMs: number;
   /** The bytes that wait have reached their bound. */
   #isBehind = false;
   #isClosed = false;
 
   constructor(parts: ConnectionParts, socket: Socket) {
-    const { payer, services } = parts;
+    const { network, services } = parts;
     const { bodyBudget, bounds, clock, pulse, turns } = services;
     this.#parts = parts;
     this.#socket = socket;
-    this.#busyMs = this.#progressMs = clock();
-    this.#turn = turns.of(payer.accountId);
-    this.#reader = new EventReader(bounds, bodyBudget.of(payer.accountId));
+    this.#busyMs = this.#progressMs = this.#keptUpMs = clock();
+    const member = `wyoming ${network}`;
+    this.#turn = turns.of(member);
+    this.#reader = new EventReader(bounds, bodyBudget.of(member));
     this.#turn.open(this);
     pulse.add(this);
     socket.setNoDelay(true);
@@ -102,7 +108,14 @@ export class Connection implements Pulsed, Inlet, Waiting {
   }
 
   beat(nowMs: number): void {
-    const { readerStallMsMax, socketSilenceMsMax, wyomingIdleMsMax } = this.#parts.services.bounds;
+    const { readerStallMsMax, socketSilenceMsMax, wyomingHeldMsMax, wyomingIdleMsMax } =
+      this.#parts.services.bounds;
+    // Nobody learns that the client of a paused socket has gone: all it sent before would be handled first.
+    if (!this.#isHeld) this.#keptUpMs = nowMs;
+    else if (nowMs - this.#keptUpMs >= wyomingHeldMsMax) {
+      this.#close('flooded');
+      return;
+    }
     if (this.#unsentWrites > 0) {
       if (nowMs - this.#progressMs >= readerStallMsMax) this.#close('reader-stalled');
       return;

@@ -22,7 +22,8 @@ import type { Frame } from '../../threads/messages.js';
 import { encodeEvent } from './events.js';
 
 /** How it ended, for the log. */
-export type UtteranceOutcome = 'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'silent' | 'refused';
+export type UtteranceOutcome =
+  'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'silent' | 'flooded' | 'refused';
 
 export interface UtteranceParts {
   readonly services: Services;

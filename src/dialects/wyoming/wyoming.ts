@@ -16,6 +16,7 @@ import { advertise } from 'dnssd-advertise';
 import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { WyomingConfig } from '../../config.js';
 import type { Connections } from '../../front/connections.js';
+import { CountedWarning } from '../../front/counted-warning.js';
 import { ListenError } from '../../front/listener.js';
 import type { FurtherListener } from '../../front/server.js';
 import { networkOf } from '../../network.js';
@@ -50,6 +51,7 @@ export class WyomingListener implements FurtherListener {
   readonly #payer: PlaygroundKey;
   readonly #allowed: BlockList | null;
   readonly #counted: Connections;
+  readonly #refusals: CountedWarning;
   readonly #connections = new Map<Socket, Connection>();
   readonly #server: Server;
   #endAnnouncement: () => Promise<void> = () => Promise.resolve();
@@ -61,6 +63,7 @@ export class WyomingListener implements FurtherListener {
     this.#payer = payer;
     this.#allowed = allowList(config.allow);
     this.#counted = parts.shared.connections.listener(parts.bounds.wyomingConnectionsMax);
+    this.#refusals = new CountedWarning(parts.shared.services);
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
@@ -71,10 +74,13 @@ export class WyomingListener implements FurtherListener {
         reject(new ListenError(host, port, error.code ?? error.message, variables)),
       );
       this.#server.listen({ host, port, exclusive: true }, () => {
-        const { log } = this.#parts.shared.services;
+        const failures = new CountedWarning(this.#parts.shared.services);
         // Such as too many open files. Without a listener it would end the process.
         this.#server.on('error', (error: NodeJS.ErrnoException) =>
-          log.warn({ errorCode: error.code }, 'a connection to the Wyoming port could not be accepted'),
+          failures.refused(
+            { errorCode: error.code },
+            'a connection to the Wyoming port could not be accepted',
+          ),
         );
         const bound = (this.#server.address() as AddressInfo).port;
         if (this.#config.isReachable) this.#announce(bound);
@@ -118,7 +124,7 @@ export class WyomingListener implements FurtherListener {
 
   #accept(socket: Socket): void {
     const { admission, shared, speech } = this.#parts;
-    const { log, metrics } = shared.services;
+    const { metrics } = shared.services;
     const { remoteAddress } = socket;
     // The client has gone already.
     if (remoteAddress === undefined) {
@@ -130,7 +136,7 @@ export class WyomingListener implements FurtherListener {
     const refusal = isAllowed ? this.#counted.refusalOf(network) : 'addressNotAllowed';
     if (refusal !== null) {
       metrics.refused(refusal, '*');
-      log.warn(
+      this.#refusals.refused(
         { address: plainAddress(remoteAddress), refusal },
         'a connection to the Wyoming port was refused',
       );
@@ -142,6 +148,7 @@ export class WyomingListener implements FurtherListener {
         ...{ admission, speech, services: shared.services, isDraining: shared.isDraining },
         payer: this.#payer,
         address: plainAddress(remoteAddress),
+        network,
       },
       socket,
     );
