@@ -10,6 +10,7 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { OneByOne } from '../slices.js';
 import type { Metrics } from '../metrics.js';
+import { spokenSize } from '../text/spoken-size.js';
 import { isBlank } from '../text/words.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import type { Generation, Generations } from '../threads/generations.js';
@@ -40,7 +41,10 @@ import { tokensOf, Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
-/** Text that comes word by word counts as at least this much speech until its next segment is complete. */
+/**
+ * Text that comes word by word counts as at least this much speech until its next segment is complete. So does the rest of a
+ * segment that is longer than was expected.
+ */
 export const COMING_MS_MIN = 2_000;
 /** When no words came for this long, those that are held need nothing now. One whose listener ran dry longer ago asks again. */
 const PAUSE_MS_MAX = 1_000;
@@ -310,8 +314,11 @@ export class Context implements SpeechContext {
   }
 
   #arrived(segment: number, durationMs: number): void {
-    const lateMs = this.listener.arrived(this.#parts.scheduler.nowMs(), segment, durationMs);
-    if (!this.listener.isFile) this.#parts.metrics.playback(lateMs);
+    const { metrics, scheduler } = this.#parts;
+    const lateMs = this.listener.arrived(scheduler.nowMs(), segment, durationMs);
+    if (!this.listener.isFile) metrics.playback(lateMs);
+    const arrivedMs = this.listener.arrivedMs - this.schedule.startOf(segment);
+    scheduler.expect(this.schedule, segment, arrivedMs, COMING_MS_MIN);
   }
 
   /** The scheduler calls it while it serves any context: a fault must end only this one. */
@@ -334,10 +341,13 @@ export class Context implements SpeechContext {
       begins: isFile ? 'longest' : beginsLong ? 'long' : 'short',
     };
     this.#attempts.set(segment, attempt);
+    const request = this.#utterances.requestOf(segment);
+    const expectedMs = request.pauseMs ?? this.schedule.estimateMs(spokenSize(request));
+    this.#parts.scheduler.expect(this.schedule, segment.index, expectedMs);
     const job = {
       contextId: this.id,
       segment: segment.index,
-      ...this.#utterances.requestOf(segment),
+      ...request,
       ...(segment.pauseMs === undefined && isBlank(segment.text) && { pauseMs: blankMs(attempt.seed) }),
       ...{ seed: attempt.seed, isFirst: attempt.isFirst, begins: attempt.begins },
       utteranceSeed: this.#utteranceSeed,

@@ -80,7 +80,7 @@ export interface ScheduledOptions {
 
 interface RunningSegment {
   readonly segment: ScheduledSegment;
-  readonly estimatedMs: number;
+  estimatedMs: number;
   move: (startMs: number) => void;
 }
 
@@ -354,6 +354,20 @@ export class Scheduler {
     const kept = context.queued.filter(({ index }) => index < fromIndex);
     context.queued.splice(0, context.queued.length, ...kept);
     if (kept.length === 0) this.#waiting.delete(context);
+  }
+
+  /**
+   * A running segment is at least this long.
+   *
+   * @param moreMs what it counts with in addition, if that is longer than was known
+   */
+  expect(context: ScheduledContext, index: number, durationMs: number, moreMs = 0): void {
+    const entry = context.running.find(({ segment }) => segment.index === index);
+    if (entry === undefined || durationMs <= entry.estimatedMs) return;
+    entry.estimatedMs = durationMs + moreMs;
+    context.unsent.started(index, entry.estimatedMs);
+    this.#hold(context);
+    for (const { segment, move } of context.running) move(context.startOf(segment.index));
   }
 
   /** A running segment is complete. */

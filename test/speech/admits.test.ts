@@ -161,6 +161,44 @@ t.test('a listener whose speech is being made or played goes on without a questi
   t.end();
 });
 
+t.test('text that is long to say counts with its spoken form as soon as it is being made', (t) => {
+  for (const [text, form, leastMs] of [
+    ['one two six', undefined, 500],
+    ['999999999999 9999999999', undefined, 12_000],
+    ['\u4f60\u597d\u4e16\u754c\u4f60\u597d\u4e16\u754c', undefined, 1_200],
+    ['qq', { spelling: 'nine hundred '.repeat(15).trim() }, 12_000],
+  ] as const) {
+    const { context } = createContext();
+    context.append(text, [{ text, ...(form !== undefined && { form }) }]);
+    context.flush('f');
+    const { remainingMs } = context.demand!;
+    t.ok(remainingMs > leastMs && remainingMs < 2 * leastMs, `${text}: ${remainingMs} ms`);
+    t.equal(context.schedule.unsent.ms, remainingMs, 'and so for the bounds of unsent audio');
+    context.release();
+  }
+  t.end();
+});
+
+t.test('a segment longer than its estimate counts until it is complete', async (t) => {
+  const { context, finish, time } = createContext();
+  context.append('Bcdfg hjklm.');
+  context.flush('f');
+  const audio = { type: 'audio', contextId: 1, segment: 0, durationMs: 300, bytes: Buffer.alloc(1) } as const;
+  for (let arrivedMs = 300; arrivedMs <= 12_000; arrivedMs += 300) {
+    time.nowMs = arrivedMs;
+    context.deliver(audio);
+    const { remainingMs } = context.demand!;
+    if (arrivedMs > 840)
+      t.ok(remainingMs >= 300 && remainingMs <= 2_000, `${remainingMs} ms, at ${arrivedMs}`);
+    t.ok(context.schedule.unsent.ms >= arrivedMs, 'no audio is missing from the bounds');
+  }
+  finish({ type: 'done', samples: 12_000, effort: { startedMs: 0, computeMs: 15 } });
+  await setImmediate();
+  t.equal(context.demand, null);
+  t.equal(context.schedule.unsent.ms, 12_000);
+  context.release();
+});
+
 t.test('what a listener needs: since when it waits for first audio, then how much it has in hand', (t) => {
   const { context, time } = createContext();
   t.equal(context.demand, null, 'nothing to be made');
