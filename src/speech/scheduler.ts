@@ -81,6 +81,8 @@ export interface ScheduledOptions {
 interface RunningSegment {
   readonly segment: ScheduledSegment;
   estimatedMs: number;
+  /** Of the estimate: beyond what has come, once that was more than expected. */
+  moreMs: number;
   move: (startMs: number) => void;
 }
 
@@ -359,11 +361,12 @@ export class Scheduler {
   /**
    * A running segment is at least this long.
    *
-   * @param moreMs what it counts with in addition, if that is longer than was known
+   * @param moreMs what it counts with in addition, from when that is longer than was expected
    */
   expect(context: ScheduledContext, index: number, durationMs: number, moreMs = 0): void {
     const entry = context.running.find(({ segment }) => segment.index === index);
-    if (entry === undefined || durationMs <= entry.estimatedMs) return;
+    if (entry === undefined || durationMs + entry.moreMs <= entry.estimatedMs) return;
+    entry.moreMs = moreMs;
     entry.estimatedMs = durationMs + moreMs;
     context.unsent.started(index, entry.estimatedMs);
     this.#hold(context);
@@ -507,7 +510,7 @@ export class Scheduler {
     const startMs = context.startOf(segment.index);
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
     const estimatedMs = context.estimateMs(segment.text.length);
-    const entry: RunningSegment = { segment, estimatedMs, move: () => undefined };
+    const entry: RunningSegment = { segment, estimatedMs, moreMs: 0, move: () => undefined };
     running.push(entry);
     context.unsent.started(segment.index, estimatedMs);
     this.#hold(context);
