@@ -156,7 +156,9 @@ export class Connection implements Pulsed, Inlet, Waiting {
     }
     if (this.#turn.isFree) this.#turn.run(bytes.length, () => void this.#readOne());
     this.#readLater();
-    if (!this.#isClosed && !this.#turn.isFree) this.#turn.pause(this);
+    if (this.#isClosed) return;
+    this.#boundBytes();
+    if (!this.#turn.isFree) this.#turn.pause(this);
   }
 
   get nextBytes(): number {
@@ -185,12 +187,17 @@ export class Connection implements Pulsed, Inlet, Waiting {
     }
     if (this.#isClosed) return false;
     this.#reader.trim();
+    this.#boundBytes();
+    return event !== null && this.#reader.heldBytes > 0 && this.#mayRead;
+  }
+
+  /** Reads from the socket no more than may wait. */
+  #boundBytes(): void {
     const isBehind = this.#reader.heldBytes > this.#parts.services.bounds.bodyBytesMax;
-    const wasBehind = this.#isBehind;
+    if (isBehind === this.#isBehind) return;
     this.#isBehind = isBehind;
     if (isBehind) this.#socket.pause();
-    else if (wasBehind && !this.#isHeld) this.#socket.resume();
-    return event !== null && this.#reader.heldBytes > 0 && this.#mayRead;
+    else if (!this.#isHeld) this.#socket.resume();
   }
 
   #onEvent(event: WyomingEvent): void {
