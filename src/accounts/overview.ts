@@ -19,7 +19,7 @@ const RECENT_MS = 30 * DAY_MS;
 const USAGE_ROWS_MAX = 5_000;
 /** A page ends with the part of its period in which so much time has passed: other calls wait meanwhile. */
 const USAGE_PAGE_MS = 20;
-/** Days of one part: twice as many as of the part before, where that had few rows. */
+/** The days that one part covers. A part with few rows doubles the days of the next one. */
 const USAGE_PART_DAYS_MAX = 32;
 const FEW_ROWS = 500;
 /** More than a year of days. */

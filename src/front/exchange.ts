@@ -155,7 +155,7 @@ export class Exchange implements InFlight {
 
   /**
    * In a crowd, each answer ends its connection. A client that is still sending keeps it, because it would not read the answer.
-   * Without a spare object nobody would learn when it ends.
+   * Without a spare object the service cannot count a connection that stays open: it would not learn when it ends.
    */
   get isLastOfConnection(): boolean {
     return this.#spare === null || (this.#hasWholeRequest && this.services.connections.isCrowded);
@@ -419,7 +419,7 @@ export class Exchange implements InFlight {
     forgetLastMatch();
   }
 
-  /** The connection counts for nobody. */
+  /** Takes the connection off the counts of its address and its account. */
   #leave(): void {
     const { accounts, strangers } = this.services.connections;
     if (this.#strangerOf !== null) strangers.remove(this.#strangerOf);

@@ -52,7 +52,10 @@ class Mp3Encoder implements Encoder {
     this.#fedSamples += samples.length;
     if (isSilence) return this.#silence(Math.floor(this.#fedSamples / this.#samplesPerFrame));
     const unframed = this.#lame === undefined ? before - this.#encodedSamples : 0;
-    return this.#take((lame) => Buffer.concat([lame.encode(new Int16Array(unframed)), lame.encode(samples)]));
+    if (unframed === 0) return this.#take((lame) => lame.encode(samples));
+    const all = new Int16Array(unframed + samples.length);
+    all.set(samples, unframed);
+    return this.#take((lame) => lame.encode(all));
   }
 
   flush(): Flushed {

@@ -110,7 +110,7 @@ export class Connection implements Pulsed, Inlet, Waiting {
   beat(nowMs: number): void {
     const { readerStallMsMax, socketSilenceMsMax, wyomingHeldMsMax, wyomingIdleMsMax } =
       this.#parts.services.bounds;
-    // Nobody learns that the client of a paused socket has gone: all it sent before would be handled first.
+    // A paused socket does not report that its client has gone. Without this end, the service would handle all that it sent before.
     if (!this.#isHeld) this.#keptUpMs = nowMs;
     else if (nowMs - this.#keptUpMs >= wyomingHeldMsMax) {
       this.#close('flooded');
