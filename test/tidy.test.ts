@@ -9,7 +9,7 @@ const code = filesIn(['src', 'workers', 'scripts'], /\.(?:tsx?|mjs)$/);
 const tests = filesIn(['test'], /\.ts$/);
 const documents = [
   ...readdirSync(packageRoot).filter((name) => name.endsWith('.md')),
-  ...filesIn(['src', 'scripts'], /\.md$/),
+  ...filesIn(['src', 'workers', 'models', 'scripts'], /\.md$/),
 ];
 
 interface Package {
