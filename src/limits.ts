@@ -1,14 +1,15 @@
 /**
  * Every bound of the service. A queue, buffer or pool that is not listed here is a defect.
  *
- * Bounds apply to the process unless their name says otherwise.
+ * Bounds apply to the process unless their name says otherwise. `npm run limits` makes a page of the comments: each of a bound that
+ * somebody can fill says what happens at it.
  */
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const limits = {
-  /** Bytes of a request body; a longer one is answered 413. */
+  /** Bytes of a request body; a longer one is answered 413, and its connection ends. */
   bodyBytesMax: 1 * MiB,
   /** Bytes of a too large body that are read and discarded, so that its client can read the 413. */
   bodyDiscardBytesMax: 16 * MiB,
@@ -16,7 +17,7 @@ export const limits = {
   bodyDepthMax: 400,
   /** Opening brackets, commas and colons of a JSON body (about its names and values); more are answered 400 unparsed. */
   bodyTokensMax: 8_192,
-  /** Items of one 422 body; further faults are not listed. */
+  /** Items of one 422; further faults are not listed. */
   validationItemsMax: 100,
   /**
    * Bytes of a name, voice or id that a message of an error quotes; the rest is cut. The same for all names and values
@@ -25,10 +26,10 @@ export const limits = {
   quotedBytesMax: 100,
   /** Milliseconds a client may take to send its whole body; then its connection is dropped. */
   bodyReceiveMsMax: 30_000,
-  /** Bytes of all arriving bodies over all connections; above it new bodies are answered 503. */
+  /** Bytes of all arriving bodies over all connections; above it a new one is answered 503, and its connection ends. */
   bodyBytesInFlightMax: 64 * MiB,
 
-  /** Requests and generating sockets in flight for one key; one more is answered 429. */
+  /** Requests and speaking WebSockets of one key; one more is answered 429, on a WebSocket by the error `Rate limit exceeded`. */
   slotsPerKey: 9,
   /** Code points of the texts of all HTTP requests in progress; above it new requests are answered 503. */
   requestCharactersInFlightMax: 16 * MiB,
@@ -38,10 +39,10 @@ export const limits = {
    * accounts gets 1 / (N + 1) of it, at least a sixteenth; the connections of one that needs more are read later.
    */
   parseMsPerSecond: 300,
-  /** The same as a number of WebSocket messages, control frames and bodies. */
+  /** The same as `parseMsPerSecond`, as a number of WebSocket messages, control frames and bodies. */
   framesPerSecond: 20_000,
 
-  /** Open contexts; one more request is answered 503. An account has half of what the others leave. */
+  /** Open contexts, until their last audio has left; one more is answered 503, on a WebSocket by an error. */
   contextsMax: 4_096,
 
   /** Code points after which a segment is cut at the last white space, if no sentence or clause ends earlier. */
@@ -52,16 +53,17 @@ export const limits = {
   /** UTF-16 units of a token that `normalize_text` examines; a longer one is spoken as written. */
   normalisedTokenMax: 256,
 
-  /** Entries of all pronunciation lexicons together. */
+  /** Entries of all pronunciation lexicons together; the log names the files of those that are left out. */
   lexiconEntriesMax: 20_000,
-  /** UTF-16 units of all their words and spoken forms. */
+  /** UTF-16 units of all words and spoken forms of lexicons; the log names the files of those that are left out. */
   lexiconUnitsMax: 1_048_576,
-  /** UTF-16 units of one word or phrase, or of its spoken form. */
+  /** UTF-16 units of one word or phrase of a lexicon, or of its spoken form; the log names the line that is left out. */
   lexiconTextMax: 200,
-  /** Files of lexicons; each is read whole, in a thread of its own. */
+  /** Files of lexicons; the log names those that are left out. Each is read whole, in a thread of its own. */
   lexiconFilesMax: 1_024,
+  /** Bytes of one of these files; the log names one that is left out. */
   lexiconFileBytesMax: 2_097_152,
-  /** Faults in their files that one reading reports. */
+  /** Faults in lexicons that one reading reports; the others are counted. */
   lexiconFindingsMax: 50,
   /** Milliseconds that the thread that reads lexicons may take for one file. The largest takes less than one second. */
   lexiconReadMsMax: 10_000,
@@ -74,7 +76,7 @@ export const limits = {
   pronunciationsCachedMax: 4_096,
   /** Idle milliseconds after which a thread forgets them: they are words of user texts. */
   pronunciationsKeptMs: 1_000,
-  /** Jobs (segments) that one synthesis thread alternates between; each costs about 0.3 MiB of model state. */
+  /** Segments that one synthesis thread holds; others wait in the order of their deadlines. Each costs about 0.3 MiB. */
   jobsPerThreadMax: 128,
   /** Milliseconds that a thread may spend in a step, or not turn its event loop, before it counts as hung. */
   threadHangMsMax: 10_000,
@@ -86,15 +88,15 @@ export const limits = {
   deviceTrialMsMax: 60_000,
   /** Milliseconds that a voice pack may take to load and speak a sentence, in the process that tries it. */
   voiceTrialMsMax: 120_000,
-  /** Seconds of processor time of that process. */
+  /** Seconds of processor time of the process that tries a voice pack; the pack is refused until its files change. */
   voiceTrialCpuSecondsMax: 30,
-  /** MiB of memory that it may write to. A model with weights of 400 MB needs about 1,500. */
+  /** MiB of memory that this process may write to; the pack is refused. A model with weights of 400 MB needs about 1,500. */
   voiceTrialMiBMax: 4_096,
   /** Milliseconds that the thread that reads voice packs may take for one of them, without its trial. */
   voiceReadMsMax: 120_000,
-  /** Heap of that thread, in MiB. */
+  /** Heap of the thread that reads voice packs, in MiB; the pack that it reads is refused. */
   voiceReadHeapMiBMax: 512,
-  /** Bytes of a voice pack that `npm run voices -- add` copies. */
+  /** Bytes of a voice pack that `npm run voices -- add` copies; a larger one is not added. */
   voicePackBytesMax: 8 * 1_024 * MiB,
   /** Milliseconds after a reload until silent contexts that keep the previous voices are ended. */
   olderVoicesMsMax: 600_000,
@@ -108,7 +110,7 @@ export const limits = {
   unsentAudioMsPerLeaseMax: 40_000,
   /** The same with what the running segments of the lease are expected to make; above it no further one runs beside them. */
   expectedAudioMsPerLeaseMax: 80_000,
-  /** Bytes of unsent audio over all contexts. The share of one context shrinks as the budget fills. */
+  /** Bytes of unsent audio of all contexts; one that holds more than a sixteenth of the free part gets no further segment. */
   unsentAudioBytesMax: 1_024 * MiB,
   /** Retries of a segment after its thread died in a step of another utterance. */
   segmentRetriesMax: 3,
@@ -132,13 +134,13 @@ export const limits = {
 
   /** Certificates with open connections: a renewal beyond it closes the connections of the oldest. */
   certificatesInUseMax: 8,
-  /** Open connections, including WebSockets and connections that have sent nothing yet; one more is closed at once. */
+  /** Open connections, idle ones and WebSockets included; one more is closed: `too many connections: new ones are closed`. */
   connectionsMax: 20_480,
-  /** Open WebSockets; one more is answered 503. An account has half of what the others leave. */
+  /** Open WebSockets; one more is answered 503. */
   socketsMax: 16_384,
   /** Open WebSockets of one key, if `SOCKETS_PER_KEY` sets it; one more is answered 503. */
   socketsPerKeyMax: 16_384,
-  /** Contexts of one WebSocket. */
+  /** Contexts of one WebSocket; one more gets the error `Too many contexts are open`. */
   contextsPerSocketMax: 64,
   /** Open WebSockets that have not shown a key, which may come in the first message; one more is answered 503. */
   keylessSocketsMax: 256,
@@ -148,7 +150,7 @@ export const limits = {
   keylessControlFramesMax: 16,
   /** Bytes of one message from a WebSocket; the library drops a socket that sends more. */
   socketMessageBytesMax: 1 * MiB,
-  /** Bytes in UTF-8 of the text in one message: three times as many, escaped as JSON, still fit a message. */
+  /** Bytes in UTF-8 of the text in one message; more are refused. Three times as many, escaped as JSON, still fit a message. */
   socketTextBytesMax: 256 * KiB,
   /** Bytes of a message besides the text of `send_text`; a message with more is refused and not parsed. */
   socketFrameBytesMax: 64 * KiB,
@@ -156,25 +158,25 @@ export const limits = {
   socketFrameDepthMax: 16,
   /** Opening brackets, commas and colons of the JSON of a message; a message with more is refused and not parsed. */
   socketFrameTokensMax: 256,
-  /** UTF-16 units of a `context_id` or `flush_id`: every audio frame carries the former. */
+  /** UTF-16 units of a `context_id` or `flush_id`; a longer one is refused. Every audio frame carries the former. */
   socketIdMax: 1_024,
-  /** Uncompleted flushes of one context. */
+  /** Uncompleted flushes of one context; one more gets the error `Too many flushes are waiting`. */
   flushesPendingMax: 256,
-  /** UTF-16 units of the ids of such flushes over all WebSockets. */
+  /** UTF-16 units of the ids of uncompleted flushes of all WebSockets; beyond it, as beyond `flushesPendingMax`. */
   flushIdUnitsInFlightMax: 8 * MiB,
-  /** Bytes of messages that wait for the turn of their account; a WebSocket that needs more is dropped. */
+  /** Bytes of messages that wait for the turn of their account; a WebSocket that needs more is closed (`flooded`). */
   waitingMessageBytesMax: 32 * MiB,
-  /** Unspoken characters of one WebSocket. */
+  /** Unspoken characters of one WebSocket; beyond it a text gets the error `Too much text is waiting`. */
   socketCharactersMax: 4 * MiB,
-  /** The same over all WebSockets. */
+  /** Unspoken characters of all WebSockets; beyond it a text gets the error `Too much text is waiting`. */
   socketCharactersInFlightMax: 16 * MiB,
   /** Bytes in the library's buffer of one WebSocket above which it gets no more. */
   socketBufferedBytesMax: 512 * KiB,
-  /** Bytes in these buffers over all WebSockets. The share of one shrinks as the budget fills. */
+  /** Bytes in the buffers of all WebSockets; one that holds more than a sixteenth of the free part gets no more. */
   socketBufferedBytesInFlightMax: 256 * MiB,
-  /** Bytes of answers (not speech) that wait for one WebSocket; a client that sends but never reads is dropped. */
+  /** Bytes of answers (not speech) that wait for one WebSocket; one that sends but never reads is closed (`flooded`). */
   socketAnswerBytesMax: 1 * MiB,
-  /** UTF-16 units of answers over all WebSockets. The share of one shrinks as the budget fills, to 4 KiB. */
+  /** Bytes of unread answers of all WebSockets; one that holds more than a sixteenth of the free part, and 4 KiB, is closed. */
   socketAnswerBytesInFlightMax: 64 * MiB,
   /** Milliseconds that a WebSocket may take to send its key, if its handshake had none. */
   socketKeyMsMax: 10_000,
@@ -193,16 +195,16 @@ export const limits = {
 
   /** Bytes of a whole synchronous result kept in memory; the rest is spooled to an unlinked file. */
   resultMemoryBytesMax: 8 * MiB,
-  /** The same over all results; while it is used up, a result goes to its file from the first byte. */
+  /** Bytes of all whole results in memory; while it is used up, a result goes to its file from the first byte. */
   resultMemoryInFlightBytesMax: 512 * MiB,
-  /** Bytes of all results in such files; a request that would exceed it fails. */
+  /** Bytes of all results in files; a request that would exceed it gets 500: `no room for spooled results`. */
   resultSpoolBytesMax: 16 * 1024 * MiB,
-  /** Open files of that kind; a request that would need one more fails. */
+  /** Files of results; a request that would need one more gets 500: `too many spooled results`. */
   resultSpoolFilesMax: 512,
 
-  /** Connections to the ops listener; one more is closed at once. */
+  /** Connections to the ops listener; one more takes the place of the oldest of its address, or of all. */
   opsConnectionsMax: 64,
-  /** Bytes of the head of a request to the ops listener. */
+  /** Bytes of the head of a request to the ops listener; a longer one is answered 431. */
   opsHeadBytesMax: 8 * KiB,
   /** Milliseconds that such a request may take to arrive, and that its client may take to read the answer. */
   opsRequestMsMax: 10_000,
@@ -215,25 +217,26 @@ export const limits = {
   consoleStreamsPerSessionMax: 32,
   /** Milliseconds until these are closed when the session has ended. */
   consoleSessionRecheckMs: 1_000,
-  /** Calls of the console that one address may make at once; then it may make so many in a second. */
+  /** Calls of one session of the console, or of one address without a session, at once; one more is answered 429. */
   consoleCallsAtOnceMax: 300,
+  /** The same in each second after that. */
   consoleCallsPerSecond: 50,
   /** Calls of the members of one account that wait for the one being made; one more is answered 503. */
   consoleCallsWaitingMax: 32,
-  /** Attempts of one address to sign in, or with one-time links, at once; then one in so many milliseconds. */
+  /** Attempts of one address to sign in, or with one-time links, at once; then one in `consoleAttemptMs`, else 429. */
   consoleAttemptsAtOnceMax: 10,
   consoleAttemptMs: 6_000,
-  /** The same for the name of one user, from browsers in which this user has not signed in before. */
+  /** Attempts at the name of one user, from browsers in which this user has not signed in before; more get 429. */
   consoleAttemptsOfNameMax: 20,
   consoleAttemptOfNameMs: 3_000,
-  /** Attempts of one address at once beyond those of a name; then one in so many milliseconds. */
+  /** Attempts of one address at once beyond those of a name; more get 429. */
   consoleSpareAttemptsMax: 3,
   consoleSpareAttemptMs: 600_000,
   /** Addresses, and names of users, for which the console counts attempts; the one without attempts for longest is forgotten. */
   consoleCountedMax: 4_096,
   /** Samples of voices that the console keeps, at about 50 KiB; the oldest is made again. */
   consoleSamplesMax: 64,
-  /** Samples that are made at the same time; others wait. */
+  /** Samples of voices that are made at the same time; others wait. */
   consoleSamplesAtOnceMax: 2,
 
   /** Milliseconds that a context of ElevenLabs' API may be idle, unless its socket asks for another time. */
@@ -246,7 +249,7 @@ export const limits = {
   wyomingIdleMsMax: 600_000,
   /** Milliseconds for which such a connection may send more than the turns of its network handle. */
   wyomingHeldMsMax: 10_000,
-  /** UTF-16 units of the text of a `ping`, which its answer repeats. */
+  /** UTF-16 units of the text of a `ping` of Wyoming, which its answer repeats; a longer one ends the connection. */
   wyomingPingTextMax: 1_024,
   /** Milliseconds that a client of it may take to read an error before the connection ends. */
   wyomingEndMsMax: 2_000,
@@ -280,7 +283,7 @@ export const limits = {
   /** Milliseconds that the end of the process waits for a slow reader of the log. */
   logEndMsMax: 1_000,
 
-  /** Ledger entries that wait for the writer; above it nothing is admitted. */
+  /** Ledger entries that wait for the writer; above it nothing is admitted: 503. */
   ledgerQueueMax: 65_536,
   /** Ledger entries of one commit. */
   ledgerBatchMax: 1_024,
@@ -326,7 +329,7 @@ export const limits = {
   creditRetryMs: 1_000,
   /** PostgreSQL: milliseconds that a request waits for credit that other hosts hold, once the database has answered. */
   creditWaitMsMax: 200,
-  /** PostgreSQL: requests that wait so; a further one is answered at once. */
+  /** PostgreSQL: requests that wait for credit that other hosts hold; a further one is answered 503 at once. */
   creditWaitsMax: 4_096,
   /** PostgreSQL: milliseconds without a sign of life after which other hosts declare a host dead. */
   writerSilentMsMax: 15 * 60_000,
@@ -336,11 +339,11 @@ export const limits = {
   journalFileBytes: 4 * MiB,
   /** Heap of the administration thread, in MiB. */
   administrationHeapMiBMax: 128,
-  /** Words that the console adds to the lexicon of an account. */
+  /** Words that the console adds to the lexicon of an account; further ones are refused. */
   consoleWordsMax: 500,
-  /** UTF-16 units of the file that has them. */
+  /** UTF-16 units of the file of these words; beyond it further ones are refused. */
   consoleLexiconUnitsMax: 32_768,
-  /** Calls of the console that wait for the administration thread; further ones are refused. */
+  /** Calls of the console that wait for the administration thread; a further one is answered 503. */
   administrationCallsMax: 128,
   /** Milliseconds after which an administration thread that ended is started again. */
   administrationRestartMs: 1_000,
