@@ -40,6 +40,7 @@ t.test('no file is too long', (t) => {
     tests.filter((path) => lines(path) > 700),
     [],
   );
+  t.ok(Buffer.byteLength(readSource('ARCHITECTURE.md')) < 25_600, 'what a newcomer reads in ten minutes');
   t.end();
 });
 
