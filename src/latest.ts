@@ -1,24 +1,25 @@
-/** The values that were added last, in bounded memory. */
-export class Latest<T> {
+/** Keys that were added last and their values, in bounded memory. */
+export class Latest<K, V> {
   readonly #max: number;
-  readonly #values = new Set<T>();
+  readonly #values = new Map<K, V>();
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  has(value: T): boolean {
-    return this.#values.has(value);
+  get(key: K): V | undefined {
+    return this.#values.get(key);
   }
 
-  add(value: T): void {
-    if (this.#values.has(value)) return;
-    this.#values.add(value);
-    const [first] = this.#values;
+  /** A key that is there keeps its value. */
+  add(key: K, value: V): void {
+    if (this.#values.has(key)) return;
+    this.#values.set(key, value);
+    const [first] = this.#values.keys();
     if (this.#values.size > this.#max && first !== undefined) this.#values.delete(first);
   }
 
-  delete(value: T): void {
-    this.#values.delete(value);
+  delete(key: K): void {
+    this.#values.delete(key);
   }
 }

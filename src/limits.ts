@@ -217,7 +217,7 @@ export const limits = {
   consoleStreamsPerSessionMax: 32,
   /** Milliseconds until these are closed when the session has ended. */
   consoleSessionRecheckMs: 1_000,
-  /** Calls of one session of the console, or of one address without a session, at once; one more is answered 429. */
+  /** Calls of one user of the console, in all sessions, or of one address without a session, at once; one more is answered 429. */
   consoleCallsAtOnceMax: 300,
   /** The same in each second after that. */
   consoleCallsPerSecond: 50,

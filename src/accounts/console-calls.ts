@@ -3,6 +3,7 @@ import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from
 import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
 import type { SpeakingDefaults } from '../api/speech-settings.js';
 import type { ListedAccount, ListedKey } from '../store/store.js';
+import type { LexiconEntry } from '../text/lexicon.js';
 import { Access, type AccessBounds, type Credentials, type LinkCredentials } from './access.js';
 import { Administration } from './administration.js';
 import type { Installed } from './checks.js';
@@ -41,10 +42,22 @@ export interface AccountWord {
   readonly spoken: string;
 }
 
+/** A word that an account does not have yet. */
+export interface Addition {
+  readonly entry: LexiconEntry;
+  readonly write: () => void;
+}
+
+/** What was added to the lexicon of an account. */
+export interface AddedWord {
+  readonly account: string;
+  readonly entry: LexiconEntry;
+}
+
 /** The words of accounts, in files. */
 export interface AccountWords {
-  /** @returns adds it; `null` if it is there already. @throws {AdministrationError} */
-  addition(account: string, entry: AccountWord): (() => void) | null;
+  /** @returns `null` if it is there already. @throws {AdministrationError} */
+  addition(account: string, entry: AccountWord): Addition | null;
   /** All of the account. */
   remove(account: string): void;
 }
@@ -186,20 +199,24 @@ const callsOver = (
     playgroundKey: async (by: By, { accountId }: OfAccount) =>
       (await actAs(by).playgroundKey({ accountId })).keyId,
 
-    /** @returns whether the word was added: it may be there already */
-    addWord: async (by: By, { accountId, word, spoken }: OfAccount & AccountWord): Promise<boolean> => {
-      const add = await store.transact(async (transaction) => {
+    /** @returns `null` if the word is there already */
+    addWord: async (
+      by: By,
+      { accountId, word, spoken }: OfAccount & AccountWord,
+    ): Promise<AddedWord | null> => {
+      const added = await store.transact(async (transaction) => {
         const actor = await userById(by.userId)(transaction);
         const { name: subject } = await findAccount(transaction, actor, { accountId });
         const addition = words.addition(subject, { word, spoken });
         if (addition === null) return null;
         const details = `${word} = ${spoken}`;
         await record(transaction, actor, { atMs: nowMs(), action: 'lexicon.add', subject, details });
-        return addition;
+        return { account: subject, ...addition };
       });
       // After the record: no word is there that the audit table lacks.
-      add?.();
-      return add !== null;
+      if (added === null) return null;
+      added.write();
+      return { account: added.account, entry: added.entry };
     },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),

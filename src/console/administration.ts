@@ -9,7 +9,7 @@
 import { Worker } from 'node:worker_threads';
 import { wrap, type Remote } from 'comlink';
 import type { Installed } from '../accounts/checks.js';
-import type { ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
+import type { AddedWord, ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
 import { nodeEndpoint } from '../comlink-node.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -124,8 +124,8 @@ export interface ConsoleAdministration extends StoreCalls, Pronouncing {
   invite(by: Actor, question: Question<'invite'>): Promise<OneTimeLink>;
   /** The hidden key of an account, made at first use. `Admission.byId` takes it. */
   playgroundKey(by: Actor, question: { readonly accountId: number }): Promise<number>;
-  /** @returns whether the word was added: it may be there already */
-  addWord(by: Actor, question: Question<'addWord'>): Promise<boolean>;
+  /** @returns `null` if the word is there already */
+  addWord(by: Actor, question: Question<'addWord'>): Promise<AddedWord | null>;
   /** Notes an act of an operator that changes nothing in the store, such as `voices.reload`. */
   record(by: Actor, action: string, subject: string): Promise<void>;
 

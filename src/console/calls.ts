@@ -137,7 +137,7 @@ export interface CallsParts {
     view(): VoicesView;
     reload(): void;
   };
-  readonly lexicons: Pick<Lexicons, 'names' | 'reload'>;
+  readonly lexicons: Pick<Lexicons, 'add' | 'names' | 'reload'>;
   readonly sayer: Pick<Sayer, 'said'>;
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
@@ -281,7 +281,8 @@ export const createCalls = (parts: CallsParts): Answers => {
       return sayer.said(account, question);
     },
     addWord: async (question, caller) => {
-      if (await administration.addWord(sessionOf(caller).user, question)) await lexicons.reload();
+      const added = await administration.addWord(sessionOf(caller).user, question);
+      if (added !== null) await lexicons.add(added.account, added.entry);
       return {};
     },
     accounts: afterSettling('accounts'),

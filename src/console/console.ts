@@ -58,7 +58,7 @@ export interface ConsoleParts extends VoicesParts {
   readonly browserTokens: BrowserTokens | null;
   readonly ledger: Pick<Ledger, 'settled'>;
   readonly speech: Speech;
-  readonly lexicons: Pick<Lexicons, 'names' | 'of' | 'reload'>;
+  readonly lexicons: Pick<Lexicons, 'add' | 'names' | 'of' | 'reload'>;
   readonly live: () => Promise<LiveView>;
   readonly bounds: Bounds;
   readonly log: Log;

@@ -41,7 +41,7 @@ export class Door {
     return (exchange.services.isBehindProxy && forwardedAddress(head)) || exchange.peer;
   }
 
-  /** @throws {ConsoleRefusal} its session, or without one its address, which others may share, calls too often */
+  /** @throws {ConsoleRefusal} its user, or without a session its address, which others may share, calls too often */
   #countCall(exchange: Exchange, head: RequestHead): void {
     const { sessions, throttle } = this.#parts;
     throttle.call(sessions.nameIn(head) ?? this.addressOf(exchange, head));
@@ -123,7 +123,7 @@ export class Door {
             tokenHash: sessions.hashIn(head),
             device: cookies.device(head),
             begin: (opened) => {
-              sessions.began(opened.token);
+              sessions.began(opened);
               headers.push(...cookies.begin(opened));
             },
             end: () => headers.push(...cookies.end()),

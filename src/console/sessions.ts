@@ -9,7 +9,7 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { describeFault } from '../fault.js';
 import { Latest } from '../latest.js';
-import type { ConsoleAdministration } from './administration.js';
+import type { ConsoleAdministration, OpenedSession } from './administration.js';
 import { signedOut } from './answers.js';
 import type { User } from './contract.js';
 import type { Cookies } from './headers.js';
@@ -55,8 +55,8 @@ export class Sessions {
   readonly #parts: SessionsParts;
   readonly #streams = new Map<string, Set<EndStream>>();
   readonly #budget: KeyedBudget;
-  /** By the hashes of their tokens. */
-  readonly #found = new Latest<string>(FOUND_MAX);
+  /** Whose they are, by the hashes of their tokens. */
+  readonly #found = new Latest<string, number>(FOUND_MAX);
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
 
@@ -75,14 +75,19 @@ export class Sessions {
   }
 
   /** A user has signed in. */
-  began(token: string): void {
-    this.#found.add(hashToken(token));
+  began({ token, user }: Pick<OpenedSession, 'token' | 'user'>): void {
+    this.#found.add(hashToken(token), user.userId);
   }
 
-  /** @returns a name of the session that the client shows, if it was found lately */
+  /**
+   * The user, and not the session: who signs in again and again may not call more often.
+   *
+   * @returns a name of the user whose session the client shows, if it was found lately
+   */
   nameIn(head: Shown): string | null {
     const tokenHash = this.hashIn(head);
-    return tokenHash !== null && this.#found.has(tokenHash) ? `session ${tokenHash}` : null;
+    const userId = tokenHash === null ? undefined : this.#found.get(tokenHash);
+    return userId === undefined ? null : `user ${userId}`;
   }
 
   /** @throws {ConsoleRefusal} the connections of its account are too many */
@@ -94,7 +99,7 @@ export class Sessions {
       this.#found.delete(tokenHash);
       return null;
     }
-    this.#found.add(tokenHash);
+    this.#found.add(tokenHash, user.userId);
     const holder = holderOf(user);
     exchange.countFor(holder);
     if (!exchange.services.connections.hasRoomFor(holder)) {

@@ -1,5 +1,5 @@
 /**
- * Slows down clients that call too often, or that guess passwords or links. Each address, session and name of a user has a
+ * Slows down clients that call too often, or that guess passwords or links. Each address, user and name of a user has a
  * bucket of attempts that fills again with time. No user is locked out:
  *
  * - A browser in which the user has signed in before has a bucket of its own, which guesses from elsewhere do not use up.
@@ -107,7 +107,7 @@ export class Throttle {
     this.#spare = buckets(bounds.consoleSpareAttemptsMax, bounds.consoleSpareAttemptMs);
   }
 
-  /** Counts a call. @param caller an address, or the name of a session @throws {ConsoleRefusal} `tooManyAttempts` */
+  /** Counts a call. @param caller an address, or the name of a user @throws {ConsoleRefusal} `tooManyAttempts` */
   call(caller: string): void {
     this.#takeFrom([[this.#calls, networkOf(caller)]]);
   }

@@ -60,7 +60,7 @@ export class ConnectionPool {
    */
   readonly strangers = new Holders<string>();
   /** Addresses from which a connection has shown a key. */
-  readonly known = new Latest<string>(KNOWN_MAX);
+  readonly known = new Latest<string, true>(KNOWN_MAX);
   /** Connections with a request of an account. */
   readonly accounts = new Holders<Member>();
   readonly #max: number;
@@ -100,7 +100,7 @@ export class ConnectionPool {
   /** @param left how many connections are free @returns whether an address may have one more stranger */
   admits(address: string, left: number): boolean {
     const own = this.strangers.countOf(address);
-    const part = this.known.has(address) ? PART_OF_KNOWN_ADDRESS : PART_OF_ADDRESS;
+    const part = this.known.get(address) ? PART_OF_KNOWN_ADDRESS : PART_OF_ADDRESS;
     return own < Math.max(LEAST_OF_ADDRESS, Math.floor((left + own) * part));
   }
 }
@@ -122,7 +122,7 @@ export class Connections {
     return this.#pool.strangers;
   }
 
-  get known(): Latest<string> {
+  get known(): Latest<string, true> {
     return this.#pool.known;
   }
 

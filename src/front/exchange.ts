@@ -131,8 +131,8 @@ export class Exchange implements InFlight {
     if (this.isOver) return;
     const { accounts, known } = this.services.connections;
     // Also the proxy.
-    known.add(this.#network);
-    if (this.#strangerOf !== null) known.add(this.#strangerOf);
+    known.add(this.#network, true);
+    if (this.#strangerOf !== null) known.add(this.#strangerOf, true);
     this.#leave();
     this.#member = member;
     if (member !== undefined) accounts.add(member);

@@ -62,6 +62,16 @@ const named = 'named ';
 const keyOf = (scope: Scope): string =>
   scope.kind === 'service' ? 'service' : `${scope.kind} ${scope.name}`;
 
+interface Room {
+  readonly entries: number;
+  readonly units: number;
+}
+
+const roomWith = ({ entries, units }: Room, { written, form }: LexiconEntry): Room => ({
+  entries: entries + 1,
+  units: units + written.length + ('ipa' in form ? form.ipa : form.spelling).length,
+});
+
 export const lexiconFolder = (dataDir: string): string => join(dataDir, 'lexicons');
 
 /** The folder of the lexicons that keys name. */
@@ -90,6 +100,8 @@ export interface LexiconsParts {
 export class Lexicons {
   readonly #parts: LexiconsParts;
   #scopes: ReadonlyMap<string, Lexicon> = new Map();
+  /** Entries, and the UTF-16 units of their texts, since the last reading. */
+  #room: Room = { entries: 0, units: 0 };
   /** Of missing lexicons that the log has since the last reading. */
   readonly #missed = new Set<string>();
   #reading: Promise<void> | undefined;
@@ -129,6 +141,20 @@ export class Lexicons {
     return (this.#reading ??= this.#readAll().finally(() => {
       this.#reading = undefined;
     }));
+  }
+
+  /**
+   * The file of an account has one more word. To read all files again for each word would take a core from speech for as
+   * long as a member adds words. They are read only for the first word of an account, or if the word may have no room.
+   */
+  async add(account: string, entry: LexiconEntry): Promise<void> {
+    const { lexiconEntriesMax, lexiconUnitsMax } = this.#parts.bounds;
+    const lexicon = this.#scopes.get(`account ${account}`);
+    const room = roomWith(this.#room, entry);
+    const hasRoom = room.entries <= lexiconEntriesMax && room.units <= lexiconUnitsMax;
+    // A reading that is under way may have read the file already.
+    if (this.#reading !== undefined || !hasRoom || lexicon?.add(entry) !== true) return this.reload();
+    this.#room = room;
   }
 
   /** Ends a reading. Idempotent. */
@@ -185,8 +211,9 @@ export class Lexicons {
       refused.push({ path: item.path, line: 1, fault: `${fault}: the file is left out` });
       read = await this.#readOnce(refused);
     }
-    const { done, scopes, crowded } = read.answer;
+    const { done, scopes, room, crowded } = read.answer;
     this.#scopes = scopes;
+    this.#room = room;
     this.#missed.clear();
     for (const { path, line, fault } of done.findings)
       log.warn({ file: `${path}:${line}`, fault }, 'lexicon');
@@ -200,17 +227,21 @@ export class Lexicons {
   #readOnce(refused: readonly LexiconFinding[]) {
     const { folder, bounds, entry } = this.#parts;
     const scopes = new Map<string, Lexicon>();
+    let room: Room = { entries: 0, units: 0 };
     const crowded = new Set<string>();
     return readInThread({
       ...{ entry, what: 'lexicons', bounds, signal: this.#closing.signal },
       workerData: { folder, refused, bounds } satisfies LexiconThreadData,
       ...{ heapMiBMax: HEAP_MIB, itemMsMax: bounds.lexiconReadMsMax, otherMsMax: bounds.lexiconReadMsMax },
       onMail: (mail: LexiconMail) => {
-        if (mail.type === 'done') return { done: mail, scopes, crowded };
+        if (mail.type === 'done') return { done: mail, scopes, room, crowded };
         const key = keyOf(mail.scope);
         const lexicon = scopes.get(key) ?? new Lexicon(key);
         scopes.set(key, lexicon);
-        for (const one of mail.entries) if (!lexicon.add(one)) crowded.add(mail.path);
+        for (const one of mail.entries) {
+          room = roomWith(room, one);
+          if (!lexicon.add(one)) crowded.add(mail.path);
+        }
         return undefined;
       },
     });

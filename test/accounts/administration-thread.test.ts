@@ -276,15 +276,27 @@ t.test('a word is written only when its record is committed', async (t) => {
     close: () => undefined,
   };
   let written = 0;
+  const entry = {
+    written: 'kettle',
+    caseRule: 'smart',
+    language: null,
+    form: { spelling: 'teapot' },
+  } as const;
   const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => failing };
-  const desk = new ConsoleDesk(driver, limits, { addition: () => () => written++, remove: () => undefined });
+  const desk = new ConsoleDesk(driver, limits, {
+    addition: () => ({ entry, write: () => written++ }),
+    remove: () => undefined,
+  });
   const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
   const question = { accountId: 1, word: 'kettle', spoken: 'teapot' };
   t.match(await desk.run('addWord', [by, question]), { ok: false });
   t.equal(written, 0);
   commits = true;
-  t.match(await desk.run('addWord', [by, question]), { ok: true, answer: true });
+  t.match(await desk.run('addWord', [by, question]), {
+    ok: true,
+    answer: { account: 'ada', entry },
+  });
   t.equal(written, 1);
 });
 

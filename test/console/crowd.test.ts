@@ -83,6 +83,34 @@ t.test('a member who keeps connections after long answers leaves the console to 
 });
 
 t.test(
+  'a member who signs in again may not call more often, and keeps nobody else from calling',
+  async (t) => {
+    const { service, operator, accountId, member } = await startConsole(t);
+    const other = await operator.invited(accountId, 'mia');
+    const again = new ConsoleClient(service.consolePort);
+    await again.call('signIn', { name: 'max', password: PASSWORD });
+    const isRefused = async (client: ConsoleClient): Promise<boolean> => {
+      const answer = await client.post('/api/session', {});
+      await answer.text();
+      return answer.status === 429;
+    };
+    let isOver = false;
+    const flood = async (): Promise<void> => {
+      while (!isOver) await isRefused(member);
+    };
+    const floods = [flood(), flood()];
+    t.ok(await until(() => isRefused(member)), 'its session is refused');
+    let calls = 0;
+    while (calls < 100 && !(await isRefused(again))) calls++;
+    t.ok(calls < 100, `and so is its other one, after ${calls} calls`);
+    for (const client of [other, operator])
+      for (let index = 0; index < 20; index++) t.notOk(await isRefused(client));
+    isOver = true;
+    await Promise.all(floods);
+  },
+);
+
+t.test(
   'calls without a session use up the rate of their address, and not that of who is signed in there',
   async (t) => {
     const { service, operator, member } = await startConsole(t);

@@ -61,6 +61,17 @@ t.test('a word that a member adds holds at once, for its account only, and the a
   });
 });
 
+t.test('a word of an account that has words is added without a reading of all files', async (t) => {
+  const readings = service.logged('lexicons read').length;
+  for (let index = 0; index < 20; index++)
+    await member.call('addWord', { accountId, word: 'kettle', spoken: `pot${index}` });
+  t.equal(service.logged('lexicons read').length, readings);
+  const { words } = await member.call('said', question);
+  t.match(words[1]?.by, /account ada/);
+  await member.call('addWord', { accountId, word: 'kettle', spoken: 'teapot' });
+  t.match((await member.call('said', question)).words[1], { word: 'kettle', ipa: 'tˈiːpɑːt' });
+});
+
 t.test('what cannot be an entry is refused, and changes and records nothing', async (t) => {
   const before = readFileSync(join(folder, 'ada', 'console.txt'), 'utf8');
   const rows = (await operator.call('audit', { beforeId: null })).length;

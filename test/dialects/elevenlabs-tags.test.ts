@@ -98,6 +98,17 @@ t.test('a text that waits is bounded, and many tags take no long time', (t) => {
   t.end();
 });
 
+t.test('tags after the first 1,024 in a text are text, however short they are', (t) => {
+  const times = 3_000;
+  for (const [one, left] of [
+    ['<p>a', 1_976],
+    ['<sub alias="b">a</sub> ', 2_488],
+    ['<<b>a', 2_488],
+  ] as const)
+    t.equal(shown(readTags(one.repeat(times))).split(one).length - 1, left, one);
+  t.end();
+});
+
 t.test('a break alone between two flushes comes before the next words', (t) => {
   const reader = new TagReader();
   const flushed = (text: string) => shown([...reader.push(text), ...reader.end()]);

@@ -1,7 +1,7 @@
 /** Adds words to the lexicon that the users of an account keep in the console: a file of its folder. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AccountWord, AccountWords } from '../../src/accounts/console-calls.js';
+import type { AccountWord, AccountWords, Addition } from '../../src/accounts/console-calls.js';
 import { writeSecret } from '../../src/accounts/secret-file.js';
 import type { Bounds } from '../../src/limits.js';
 import { AdministrationError } from '../../src/store/store.js';
@@ -12,7 +12,7 @@ type WriteBounds = Pick<Bounds, 'lexiconTextMax' | 'consoleWordsMax' | 'consoleL
 /** A spoken form may be as much longer than its word. */
 const formUnitsPerWordUnit = 16;
 
-/** @returns the lines of the file; none if there is no file yet */
+/** @returns the lines of the file; none if there is no file yet. Parsing them would hold up the other calls of the console. */
 const linesOf = (path: string): string[] => {
   try {
     return readFileSync(path, 'utf8')
@@ -43,7 +43,7 @@ const addition = (
   account: string,
   { word, spoken }: AccountWord,
   bounds: WriteBounds,
-): (() => void) | null => {
+): Addition | null => {
   const path = pathOf(folder, account);
   if (path === null)
     throw refuse('The name of this account cannot be that of a folder, so it can have no lexicon', 'word');
@@ -65,7 +65,8 @@ const addition = (
   const lines = (): string[] | null => {
     const known = linesOf(path);
     if (known.includes(line)) return null;
-    const others = known.filter((other) => parsePlain(other, bounds).entries[0]?.written !== written);
+    // One that is written in another way stays, and the later line wins.
+    const others = known.filter((other) => !other.startsWith(`${written}\t`));
     const added = [...others, line];
     const { consoleWordsMax, consoleLexiconUnitsMax } = bounds;
     if (added.length > consoleWordsMax || added.join('\n').length >= consoleLexiconUnitsMax)
@@ -77,11 +78,12 @@ const addition = (
     return added;
   };
   if (lines() === null) return null;
-  return () => {
+  const write = (): void => {
     // Read again: another word may have come in between.
     const added = lines();
     if (added !== null) writeSecret(path, added.join('\n'));
   };
+  return { entry, write };
 };
 
 /** @param folder of all lexicons */

@@ -230,7 +230,7 @@ const openSession = (
 ): OpenSocket => {
   const { caller, protocol, reading, strangerOf } = attached;
   if (strangerOf !== null) {
-    services.connections.known.add(strangerOf);
+    services.connections.known.add(strangerOf, true);
     services.connections.strangers.remove(strangerOf);
   }
   attached.strangerOf = null;
