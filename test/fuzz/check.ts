@@ -4,9 +4,9 @@ import type { Test } from 'tap';
 
 /** `SYRINX_FUZZ_SEED` repeats a run; `SYRINX_FUZZ_TIMES` makes it as many times as long. */
 const seedWanted = process.env['SYRINX_FUZZ_SEED'];
-const times = Number(process.env['SYRINX_FUZZ_TIMES'] ?? 1);
+export const times = Number(process.env['SYRINX_FUZZ_TIMES'] ?? 1);
 
-const seedOfRun = (): number =>
+export const seedOfRun = (): number =>
   seedWanted === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(seedWanted);
 
 /** @param runs unless SYRINX_FUZZ_TIMES changes them @returns the number of runs */

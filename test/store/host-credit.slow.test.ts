@@ -8,6 +8,7 @@ import { commitEntries } from '../../src/store/postgres/writer.js';
 import { findDamage } from '../../src/store/postgres/verification.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { seedOfRun, times } from '../fuzz/check.js';
 import { ACCOUNT, World, type Bank, type Entry, type Held } from './credit-world.js';
 import { usageOf } from './usage.js';
 
@@ -108,8 +109,8 @@ if (hasPostgres()) {
   t.test(
     'in any schedule no credit is spent twice, and balances stay the sums of their entries',
     async (t) => {
-      const first = Number(process.env['SYRINX_FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-      for (let run = 0; run < 2; run += 1) {
+      const first = seedOfRun();
+      for (let run = 0; run < 2 * times; run += 1) {
         const connection = await openStore(t);
         const random = seededRandom(first + run);
         const world = new World({

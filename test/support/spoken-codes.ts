@@ -27,8 +27,17 @@ export const allRanges: Ranges = [
 const code =
   /(?:l_[ˈˌ]?ɛ_ɾ_ɚ|s_[ˈˌ]?ɪ_m_b_əl|b_[ˈˌ]?uː_x_ʃ_t_ɑː_b_ə|z_[ˈˌ]?ʏ_m_b_oː_l|l_[ˈˌ]?ɛ_t_ʁ|s_ɛ̃_b_[ˈˌ]?ɔ_l|l_[ˈˌ]?e_t_ɾ_a|s_[ˈˌ]?i_m_b_o_l_o|b_ɹ_[ˈˌ]?eɪ_l)__/u;
 
-/** @returns the characters that are spoken as codes, alone or after a letter */
-export const codesSpoken = (espeak: Espeak, language: string, ranges: Ranges): string[] => {
+/**
+ * @param every tries one character of so many, from the first one on
+ * @returns the characters that are spoken as codes, alone or after a letter
+ */
+export const codesSpoken = (
+  espeak: Espeak,
+  language: string,
+  ranges: Ranges,
+  every = 1,
+  from = 0,
+): string[] => {
   const spoken = spokenLanguage(language);
   const isCode = (text: string): boolean =>
     clausesOf(text, wordSpans(text), [], undefined, spoken).some(({ atoms }) =>
@@ -38,7 +47,7 @@ export const codesSpoken = (espeak: Espeak, language: string, ranges: Ranges): s
     );
   const found: string[] = [];
   for (const [first, last] of ranges)
-    for (let point = first; point <= last; point++) {
+    for (let point = first + from; point <= last; point += every) {
       const character = String.fromCodePoint(point);
       if (/\p{C}/u.test(character)) continue;
       if (isCode(character) || isCode(`a${character}`)) found.push(`${character} ${point.toString(16)}`);

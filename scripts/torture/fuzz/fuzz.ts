@@ -144,7 +144,7 @@ const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly 
 
 export const fuzz: Scenario = {
   name: 'fuzz',
-  about: 'raw bytes over HTTP and WebSocket from a seeded generator; nightly with --count 1000000',
+  about: 'raw bytes over HTTP and WebSocket from a seeded generator; by night a million',
   defaultCount: 100_000,
   run,
 };

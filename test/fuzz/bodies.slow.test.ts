@@ -1,4 +1,0 @@
-import t from 'tap';
-import { testBodies } from './body-properties.js';
-
-testBodies(t, 1);
