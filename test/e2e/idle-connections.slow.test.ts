@@ -15,10 +15,10 @@ import { pause, SCRIPTED, speech, startService } from '../support/service.js';
 import { startDistantLine, type DistantLine } from '../support/distant-line.js';
 import { missingTool, pythonFor } from '../support/tools.js';
 
-const CONNECTIONS = 20;
-const REQUESTS = 10;
+const CONNECTIONS = 30;
+const REQUESTS = 6;
 const DELAY_MS = 150;
-const STAGGER_MS = 100;
+const STAGGER_MS = 50;
 
 /** Of each connection: its pauses, spread evenly over the range and alike in sum. */
 const pausesMs = (fromMs: number, toMs: number): number[][] =>
