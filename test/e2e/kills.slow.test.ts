@@ -5,6 +5,7 @@ import t, { type Test } from 'tap';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { limits } from '../../src/limits.js';
+import { seedOfRun, times } from '../fuzz/check.js';
 import { balances, chargesOf, temporaryFolder } from '../store/support.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
@@ -153,8 +154,9 @@ const live = async (
   );
 };
 
-for (const seed of [1, 2])
-  t.test(`schedule ${seed}: requests, aborts, faults, two kills and an orderly end`, async (t) => {
+const firstSeed = seedOfRun();
+for (let seed = firstSeed; seed < firstSeed + times; seed++)
+  t.test(`schedule SYRINX_FUZZ_SEED=${seed}: requests, aborts, faults, two kills and an orderly end`, async (t) => {
     const dataDir = join(temporaryFolder(t), 'data');
     const random = seededRandom(seed);
     const keys = await createKeys(dataDir, [

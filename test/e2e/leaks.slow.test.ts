@@ -1,6 +1,7 @@
 /** Many repetitions on one service leave nothing behind: no file, no thread, no memory, no slot. */
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
+import { times } from '../fuzz/check.js';
 import {
   pause,
   prose,
@@ -19,7 +20,10 @@ const threadsOf = ({ pid }: TestService) => readdirSync(`/proc/${pid}/task`).len
 const anonymousMiBOf = ({ pid }: TestService) =>
   Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-t.test('a thousand aborted requests leave no file, no memory and no slot', { skip }, async (t) => {
+/** Of each path. */
+const aborted = times > 1 ? 500 : 250;
+
+t.test('hundreds of aborted requests leave no file, no memory and no slot', { skip }, async (t) => {
   const service = await startService(t, { SYNTHESIS_THREADS: '2' });
   const abortSome = async (count: number, path: string) => {
     for (let i = 0; i < count; i++) {
@@ -35,12 +39,13 @@ t.test('a thousand aborted requests leave no file, no memory and no slot', { ski
   await abortSome(100, '/v1/tts/stream');
   await isSettled();
   const before = { files: filesOf(service), anonymousMiB: anonymousMiBOf(service) };
-  await abortSome(500, '/v1/tts/stream');
-  await abortSome(500, '/v1/tts');
+  await abortSome(aborted, '/v1/tts/stream');
+  await abortSome(aborted, '/v1/tts');
   await isSettled();
   t.ok(await until(() => filesOf(service) <= before.files + 5), 'no file');
   const grownMiB = anonymousMiBOf(service) - before.anonymousMiB;
-  t.ok(grownMiB < 100, `${grownMiB.toFixed(0)} MiB more than before`);
+  t.comment(`${grownMiB.toFixed(0)} MiB more than before`);
+  t.ok(grownMiB < aborted / 5, `${grownMiB.toFixed(0)} MiB more than before`);
   const nine = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short)));
   t.ok(
     nine.every((response) => response.status === 200),
@@ -76,7 +81,7 @@ t.test('reloads of the voices under traffic, one after another and all at once',
   const files = filesOf(service);
   for (let i = 0; i < 3; i++) await reload();
   const before = reloads();
-  for (let i = 0; i < 20; i++) {
+  for (let i = 0; i < 10; i++) {
     service.signal('SIGHUP');
     await pause(5);
   }

@@ -1,5 +1,6 @@
 /** Voices on a software device: the samples are those of the CPU, up to rounding, alone and in a batch. */
 import type { Test } from 'tap';
+import type { GpuGraphs } from '../../src/config.js';
 import { type Bounds, limits } from '../../src/limits.js';
 import { GpuState } from '../../src/threads/gpu.js';
 import { differenceOf, gpuMeans, speakTogether } from './batched-voices.js';
@@ -8,15 +9,20 @@ import { type Spoken, loadFrom, requestOf, speak } from './voices.js';
 /** Units of 16 bits. */
 const tolerance = 33;
 
-/** Loads the voices on the software device, and speaks two texts alone and together. */
+/**
+ * Loads the voices on the software device, and speaks two texts alone and together.
+ *
+ * @param graphs that run there; the CPU runs the others
+ */
 export const sameOnGpu = async (
   t: Test,
   folder: string,
   voiceId: string,
   bounds: Bounds = limits,
+  graphs: GpuGraphs = 'all',
 ): Promise<void> => {
   const state = new GpuState();
-  const voices = await loadFrom(folder, { provider: 'webgpu', gpu: gpuMeans(2, { state }), bounds });
+  const voices = await loadFrom(folder, { provider: 'webgpu', gpu: gpuMeans(2, { state, graphs }), bounds });
   t.equal(voices.executionProvider, 'webgpu');
   const texts = ['Yes, of course.', 'No, not today.'];
   const cpu = await loadFrom(folder, { bounds });

@@ -72,7 +72,7 @@ t.test('pitch and level change no more at a cut in a clause than without one', a
   const uncut: Join[] = [];
   for (const voiceId of ['wren', 'lark_conv', 'rook'])
     for (const text of texts)
-      for (const utteranceSeed of [7, 8, 9, 10]) {
+      for (const utteranceSeed of [7, 8]) {
         const cut = await speakCut(text, voiceId, { utteranceSeed });
         const alone = await speakCut(text, voiceId, { utteranceSeed, before: '', after: '' });
         const whole = await speak(engine, text, { voiceId, seed: 3, utteranceSeed });
@@ -80,7 +80,7 @@ t.test('pitch and level change no more at a cut in a clause than without one', a
         apart.push(...alone.seams.map((at) => ({ pcm: alone.pcm, at })));
         uncut.push(...cut.words.map((word) => ({ pcm: whole.pcm, at: whole.words[word]!.startSample })));
       }
-  t.ok(seams.length >= 48, `${seams.length} seams`);
+  t.ok(seams.length >= 24, `${seams.length} seams`);
   const steps = (joins: readonly Join[], step: (join: Join) => number) =>
     median(joins.map(step).filter(Number.isFinite));
   const [pitch, pitchApart, pitchUncut] = [seams, apart, uncut].map((joins) => steps(joins, pitchStep));
@@ -106,7 +106,7 @@ t.test('segments have one pace, within an utterance and between utterances', asy
   /** Standard deviation of the logarithm of the length. */
   const variety = async (utteranceSeed: (seed: number) => number) => {
     const lengths: number[] = [];
-    for (let seed = 0; seed < 16; seed++) {
+    for (let seed = 0; seed < 12; seed++) {
       const request = { seed, utteranceSeed: utteranceSeed(seed), temperature: 2 };
       lengths.push(Math.log((await speak(engine, text, request)).words.at(-1)!.endSample));
     }
