@@ -50,6 +50,12 @@ export const limits = {
   /** The same for the first segment of an utterance, so that first audio does not depend on the text length. */
   firstSegmentCharactersMax: 100,
 
+  /**
+   * Letters that take as long to say as a segment: of a longer one each part is a segment, if it has more than one word. So
+   * a slow reader is given little more than the bound of unsent audio.
+   */
+  spokenLettersMax: 400,
+
   /** UTF-16 units of a token that `normalize_text` examines; a longer one is spoken as written. */
   normalisedTokenMax: 256,
 

@@ -90,7 +90,7 @@ export class Samples {
     const { speech } = this.#parts;
     const settings = settingsOf({ voiceId, normalizeText: true });
     return new Promise((resolve, reject) => {
-      if (!speech.admits({ lease: freeLease, settings, format, framing: 'whole', textUnits: text.length })) {
+      if (!speech.admits({ lease: freeLease, settings, format, framing: 'whole', pieces: [{ text }] })) {
         reject(busy());
         return;
       }

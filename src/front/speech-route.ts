@@ -69,9 +69,9 @@ const open = (
   lease: Lease,
   responder: Responder,
 ): void => {
-  const { format, timestamps, text } = request;
+  const { format, timestamps, text, pieces = [{ text }] } = request;
   const settings = settingsOf(request.settings, key.speaking);
-  const utterance = { lease, settings, format, framing: responder.framing, textUnits: text.length };
+  const utterance = { lease, settings, format, framing: responder.framing, pieces };
   if (!parts.speech.admits(utterance)) {
     lease.close();
     replyError(exchange, 'overloaded');
@@ -96,7 +96,7 @@ const open = (
     if (isWholeFraming(responder.framing) && exchange.outcome === 'failed') lease.void();
     context.release();
   });
-  context.append(text, request.pieces);
+  context.append(text, pieces);
   context.end();
 };
 

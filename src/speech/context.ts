@@ -10,7 +10,6 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { OneByOne } from '../slices.js';
 import type { Metrics } from '../metrics.js';
-import { spokenSize } from '../text/spoken-size.js';
 import { isBlank } from '../text/words.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import type { Generation, Generations } from '../threads/generations.js';
@@ -41,10 +40,7 @@ import { tokensOf, Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
-/**
- * Text that comes word by word counts as at least this much speech until its next segment is complete. So does the rest of a
- * segment that is longer than was expected.
- */
+/** Text that comes word by word counts as at least this much speech until its next segment is complete. */
 export const COMING_MS_MIN = 2_000;
 /** When no words came for this long, those that are held need nothing now. One whose listener ran dry longer ago asks again. */
 const PAUSE_MS_MAX = 1_000;
@@ -124,7 +120,6 @@ export class Context implements SpeechContext {
       account: lease.account,
       listener: this.listener,
       bytesPerMs: heldBytesPerMs(format, this.#sampleRateHz),
-      speed: settings.speed ?? 1,
       start: (start) => this.#startGuarded(start),
     });
     parts.actors.send({
@@ -174,11 +169,11 @@ export class Context implements SpeechContext {
     return slackMs > (this.#utterances.hasBegunUtterance ? -PAUSE_MS_MAX : 0);
   }
 
-  admits(textUnits: number): boolean {
-    const { cutSegments, uncutUnits } = this.#utterances;
+  admits(text: string): boolean {
+    const { cutSegments, uncutMs } = this.#utterances;
     if (this.#isPlaying || this.#unhandedFrames > 0 || this.#spokenSegments < cutSegments) return true;
     const { options, admits } = this.#parts;
-    return admits({ ...options, textUnits: textUnits + uncutUnits });
+    return admits({ ...options, pieces: [{ text }], heldMs: uncutMs });
   }
 
   append(text: string, pieces: Parameters<SpeechContext['append']>[1] = [{ text }]): void {
@@ -285,7 +280,7 @@ export class Context implements SpeechContext {
     const { listener, schedule } = this;
     if (this.#over || listener.isFile) return null;
     const { scheduler, options } = this.#parts;
-    const { holdsWords, uncutUnits } = this.#utterances;
+    const { holdsWords, uncutMs } = this.#utterances;
     const isToBeMade = schedule.queued.length > 0 || schedule.running.length > 0;
     const nowMs = scheduler.nowMs();
     const slackMs = listener.slackMs(nowMs);
@@ -294,7 +289,7 @@ export class Context implements SpeechContext {
     if (!isToBeMade && !isComing) return null;
     // Its listener has much to play, and takes nothing.
     if (schedule.running.length === 0 && scheduler.isShutByListener(schedule)) return null;
-    const remainingMs = schedule.expectedMs + schedule.estimateMs(uncutUnits) - listener.arrivedMs;
+    const remainingMs = schedule.expectedMs + uncutMs - listener.arrivedMs;
     return {
       account: options.lease.account,
       group: schedule.group.key,
@@ -317,8 +312,7 @@ export class Context implements SpeechContext {
     const { metrics, scheduler } = this.#parts;
     const lateMs = this.listener.arrived(scheduler.nowMs(), segment, durationMs);
     if (!this.listener.isFile) metrics.playback(lateMs);
-    const arrivedMs = this.listener.arrivedMs - this.schedule.startOf(segment);
-    scheduler.expect(this.schedule, segment, arrivedMs, COMING_MS_MIN);
+    scheduler.came(this.schedule, segment, this.listener.arrivedMs - this.schedule.startOf(segment));
   }
 
   /** The scheduler calls it while it serves any context: a fault must end only this one. */
@@ -341,13 +335,10 @@ export class Context implements SpeechContext {
       begins: isFile ? 'longest' : beginsLong ? 'long' : 'short',
     };
     this.#attempts.set(segment, attempt);
-    const request = this.#utterances.requestOf(segment);
-    const expectedMs = request.pauseMs ?? this.schedule.estimateMs(spokenSize(request));
-    this.#parts.scheduler.expect(this.schedule, segment.index, expectedMs);
     const job = {
       contextId: this.id,
       segment: segment.index,
-      ...request,
+      ...this.#utterances.requestOf(segment),
       ...(segment.pauseMs === undefined && isBlank(segment.text) && { pauseMs: blankMs(attempt.seed) }),
       ...{ seed: attempt.seed, isFirst: attempt.isFirst, begins: attempt.begins },
       utteranceSeed: this.#utteranceSeed,
@@ -433,17 +424,22 @@ export class Context implements SpeechContext {
     if (this.#isFeeding || later.has(this.#feed, options.lease.account)) return;
     this.#isFeeding = true;
     const endMs = scheduler.nowMs() + bounds.sliceMsMax;
-    while (!this.#over && this.schedule.queued.length < SEGMENTS_AHEAD) {
-      // A megabyte of white space has no segment, and Chinese is slow to cut: other contexts must not wait for the end.
-      if (scheduler.nowMs() > endMs) {
-        later.add(this.#feed, options.lease.account);
-        break;
+    try {
+      while (!this.#over && this.schedule.queued.length < SEGMENTS_AHEAD) {
+        // A megabyte of white space has no segment, and Chinese is slow to cut: other contexts must not wait for the end.
+        if (scheduler.nowMs() > endMs) {
+          later.add(this.#feed, options.lease.account);
+          break;
+        }
+        const segments = this.#utterances.cut();
+        if (segments === null) break;
+        for (const segment of segments) scheduler.enqueue(this.schedule, segment);
       }
-      const segments = this.#utterances.cut();
-      if (segments === null) break;
-      for (const segment of segments) scheduler.enqueue(this.schedule, segment);
+    } catch (error) {
+      this.#onFault(error);
+    } finally {
+      this.#isFeeding = false;
     }
-    this.#isFeeding = false;
     this.#sendFlushes();
     this.#closeWhenFed();
   };

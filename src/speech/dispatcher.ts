@@ -22,8 +22,9 @@ import type { VoiceCatalogue } from '../threads/voices.js';
 import { Capacity, Cores, type Demand } from './capacity.js';
 import { COMING_MS_MIN, Context } from './context.js';
 import { Costs } from './costs.js';
-import { estimateSpeechMs, Scheduler } from './scheduler.js';
+import { Scheduler } from './scheduler.js';
 import type { ContextOptions, FrameSink, OpenRefusal, Speech, SpeechContext, Utterance } from './speech.js';
+import { aheadMs } from './utterances.js';
 
 export interface DispatcherOptions extends ThreadsOptions {
   readonly config: ThreadsOptions['config'] & Pick<Config, 'overload'>;
@@ -42,21 +43,6 @@ const REFUSALS_LOGGED_MS = 10_000;
 const COSTS_KEPT_MS = 60_000;
 /** The end waits for the last write no longer. */
 const COSTS_END_MS = 1_000;
-
-/** The demand of an utterance that has not begun. */
-const demandOf = ({ group = {}, lease, settings, format, framing, textUnits }: Utterance): Demand => ({
-  account: lease.account,
-  group,
-  voiceId: settings.voiceId,
-  encoding: format.encoding,
-  // Text on a WebSocket goes on.
-  remainingMs: Math.max(
-    estimateSpeechMs(textUnits, settings.speed),
-    isSocketFraming(framing) ? COMING_MS_MIN : 0,
-  ),
-  slackMs: 0,
-  isAwaiting: true,
-});
 
 export class Dispatcher implements Speech {
   readonly threads: Threads;
@@ -185,7 +171,7 @@ export class Dispatcher implements Speech {
   admits(utterance: Utterance): boolean {
     if (!this.#refuses || isWholeFraming(utterance.framing)) return true;
     const nowMs = monotonicMs();
-    const refusal = this.#capacity.refusal(demandOf(utterance), nowMs);
+    const refusal = this.#capacity.refusal(this.#demandOf(utterance), nowMs);
     if (refusal === null) return true;
     this.#refusals++;
     if (nowMs - this.#refusalsLoggedMs >= REFUSALS_LOGGED_MS) {
@@ -254,6 +240,23 @@ export class Dispatcher implements Speech {
     await this.#costs.keep().catch((error: unknown) => {
       this.#log.warn({ reason: faultPlace(error) }, 'the measured costs of speech could not be written');
     });
+  }
+
+  /** Of an utterance that has not begun. */
+  #demandOf({ group = {}, lease, settings, format, framing, pieces, heldMs = 0 }: Utterance): Demand {
+    const { voiceId } = settings;
+    const lexicons = this.#lexicons(lease.account, settings);
+    const textMs = aheadMs(pieces, settings, this.voices.language(voiceId), lexicons);
+    return {
+      account: lease.account,
+      group,
+      voiceId,
+      encoding: format.encoding,
+      // Text on a WebSocket goes on.
+      remainingMs: Math.max(heldMs + textMs, isSocketFraming(framing) ? COMING_MS_MIN : 0),
+      slackMs: 0,
+      isAwaiting: true,
+    };
   }
 
   *#demands(): Iterable<Demand> {

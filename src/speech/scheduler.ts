@@ -43,6 +43,8 @@ export interface SchedulerOptions {
 export interface ScheduledSegment extends Segment {
   /** 0, 1, 2 ... within its context. */
   readonly index: number;
+  /** Speech that it makes: an estimate, which grows when more has come. */
+  expectedMs: number;
   /** White space before it that is in no segment, where the times of characters are reported. */
   readonly blank?: string;
 }
@@ -68,8 +70,6 @@ export interface ScheduledOptions {
   readonly listener: Listener;
   /** What a millisecond of its audio takes of the audio budget. */
   readonly bytesPerMs: number;
-  /** Factor of pace: estimates of durations depend on it. */
-  readonly speed: number;
   /**
    * Runs a segment. `finished`, `requeue` or `abandoned` report its end. Must not throw.
    *
@@ -80,22 +80,17 @@ export interface ScheduledOptions {
 
 interface RunningSegment {
   readonly segment: ScheduledSegment;
-  estimatedMs: number;
-  /** Of the estimate: beyond what has come, once that was more than expected. */
+  /** Of what is expected: beyond what has come, once that was more than expected. */
   moreMs: number;
   move: (startMs: number) => void;
 }
 
-/** Speech of about 14 characters a second; only used until a segment's true duration is known. */
-const ESTIMATED_MS_PER_CHARACTER = 70;
+/** The rest of a segment that is longer than was expected counts as so much, until it is complete. */
+const MORE_MS = 2_000;
 /** More than an encoder holds back of the audio that it was given. */
 const HELD_BACK_MS = 250;
 /** With more running segments for each thread whose listeners wait for first audio, there is a crowd. */
 const CROWD_PER_THREAD = 4;
-
-/** @param speed factor of pace */
-export const estimateSpeechMs = (textUnits: number, speed = 1): number =>
-  (textUnits * ESTIMATED_MS_PER_CHARACTER) / speed;
 
 /** One context: its segments, and its gate. Only the scheduler changes it. */
 export class ScheduledContext {
@@ -148,16 +143,11 @@ export class ScheduledContext {
     return this.unsent.ms * this.options.bytesPerMs;
   }
 
-  /** Milliseconds of speech that this many UTF-16 units of text may take. */
-  estimateMs(textUnits: number): number {
-    return estimateSpeechMs(textUnits, this.options.speed);
-  }
-
   /** Milliseconds of speech of segments that are finished, running or queued; the latter two are estimated. */
   get expectedMs(): number {
     let expectedMs = this.madeMs;
-    for (const { estimatedMs } of this.running) expectedMs += estimatedMs;
-    for (const { text } of this.queued) expectedMs += this.estimateMs(text.length);
+    for (const { segment } of this.running) expectedMs += segment.expectedMs;
+    for (const segment of this.queued) expectedMs += segment.expectedMs;
     return expectedMs;
   }
 
@@ -183,7 +173,7 @@ export class ScheduledContext {
   startOf(index: number): number {
     let startMs = this.madeMs;
     if (this.running.length === 0 && this.finishedEarly.length === 0) return startMs;
-    for (const { segment, estimatedMs } of this.running) if (segment.index < index) startMs += estimatedMs;
+    for (const { segment } of this.running) if (segment.index < index) startMs += segment.expectedMs;
     for (const early of this.finishedEarly) if (early.index > index) startMs -= early.durationMs;
     return startMs;
   }
@@ -358,17 +348,13 @@ export class Scheduler {
     if (kept.length === 0) this.#waiting.delete(context);
   }
 
-  /**
-   * A running segment is at least this long.
-   *
-   * @param moreMs what it counts with in addition, from when that is longer than was expected
-   */
-  expect(context: ScheduledContext, index: number, durationMs: number, moreMs = 0): void {
+  /** So much audio of a running segment has come. */
+  came(context: ScheduledContext, index: number, durationMs: number): void {
     const entry = context.running.find(({ segment }) => segment.index === index);
-    if (entry === undefined || durationMs + entry.moreMs <= entry.estimatedMs) return;
-    entry.moreMs = moreMs;
-    entry.estimatedMs = durationMs + moreMs;
-    context.unsent.started(index, entry.estimatedMs);
+    if (entry === undefined || durationMs + entry.moreMs <= entry.segment.expectedMs) return;
+    entry.moreMs = MORE_MS;
+    entry.segment.expectedMs = durationMs + MORE_MS;
+    context.unsent.started(index, entry.segment.expectedMs);
     this.#hold(context);
     for (const { segment, move } of context.running) move(context.startOf(segment.index));
   }
@@ -509,10 +495,9 @@ export class Scheduler {
     context.order = ++this.#order;
     const startMs = context.startOf(segment.index);
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
-    const estimatedMs = context.estimateMs(segment.text.length);
-    const entry: RunningSegment = { segment, estimatedMs, moreMs: 0, move: () => undefined };
+    const entry: RunningSegment = { segment, moreMs: 0, move: () => undefined };
     running.push(entry);
-    context.unsent.started(segment.index, estimatedMs);
+    context.unsent.started(segment.index, segment.expectedMs);
     this.#hold(context);
     entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }

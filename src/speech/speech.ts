@@ -44,10 +44,10 @@ export type FrameSink = (frame: Frame) => void;
 
 export interface SpeechContext {
   /**
-   * Whether the machine can speak this much text in time, in UTF-16 units. Ask before each `append` of words, and
+   * Whether the machine can speak this text in time. Ask before each `append` of words, and
    * before a flush or an end of held words. A listener who is being served goes on being served.
    */
-  admits(textUnits: number): boolean;
+  admits(text: string): boolean;
   /**
    * Text that comes bit by bit, split anywhere, is spoken as if it had been appended whole.
    * @param pieces of the text, where it has markup. Before and after a pause the text is cut
@@ -85,8 +85,10 @@ export interface Utterance extends Pick<
   ContextOptions,
   'group' | 'lease' | 'settings' | 'format' | 'framing'
 > {
-  /** UTF-16 units of its text, as far as it is known. */
-  readonly textUnits: number;
+  /** Its text, as far as it is known. */
+  readonly pieces: readonly MarkedText[];
+  /** What is to be spoken before it. */
+  readonly heldMs?: number;
 }
 
 /** Why no context opens: there are too many, or no thread is alive; or its account has its part of them. */

@@ -5,11 +5,21 @@
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import { codePointCount, endOfSlice } from '../text/code-points.js';
+import { primaryLanguage } from '../text/language.js';
 import { pronounced, type Lexicon } from '../text/lexicon.js';
+import { partsOf, type SpokenSegment } from '../text/long-segments.js';
 import { normalise } from '../text/normalise/normalise.js';
 import { MarkedForms } from '../text/marked-forms.js';
-import { mergeReplacements, type Markup, type Origins, type SpokenForm } from '../text/replacements.js';
+import {
+  mergeReplacements,
+  type MarkedText,
+  type Markup,
+  type Origins,
+  type SpokenForm,
+} from '../text/replacements.js';
 import { Segmenter, type Segment } from '../text/segments.js';
+import { spokenMs, spokenSize } from '../text/spoken-size.js';
+import { wordSpans } from '../text/words.js';
 import {
   isSocketFraming,
   timesCharacters,
@@ -51,6 +61,39 @@ export const requestOf = (
   return spoken.length === 0 ? request : { ...request, spoken };
 };
 
+/**
+ * Milliseconds of speech that a text makes. Of a long one only the beginning is looked at, as far as admission looks ahead; the
+ * rest counts as it is written.
+ *
+ * @param lexicons those of the settings
+ */
+export const aheadMs = (
+  pieces: readonly MarkedText[],
+  { speed }: SpeechSettings,
+  language: string,
+  lexicons: readonly Lexicon[],
+): number => {
+  const forms = new MarkedForms();
+  let text = '';
+  let units = 0;
+  let hasForms = lexicons.length > 0;
+  for (const piece of pieces) {
+    units += piece.text.length;
+    if (text.length >= SLICE_UNITS) continue;
+    const end = piece.form === undefined ? endOfSlice(piece.text, SLICE_UNITS) : piece.text.length;
+    forms.push(piece.text.slice(0, end), piece.form);
+    text += piece.text.slice(0, end);
+    hasForms ||= piece.form !== undefined;
+  }
+  // Words of Chinese are slow to find.
+  const words = hasForms ? wordSpans(text) : [];
+  const spoken = mergeReplacements(
+    forms.take({ text, words }),
+    lexicons.length === 0 ? [] : pronounced(lexicons, text, words, language),
+  );
+  return spokenMs(spokenSize({ text, words, spoken }) + units - text.length, speed);
+};
+
 /** The tokens of a segment, from which the actor reports times. */
 export const tokensOf = (
   { text, words, blank }: ScheduledSegment,
@@ -65,16 +108,16 @@ export const tokensOf = (
 };
 
 type UtteranceOptions = Pick<ContextOptions, 'framing' | 'settings' | 'settingsNow'>;
+interface Flush {
+  readonly flushId: string;
+}
 type Pending =
-  | string
-  | { readonly flushId: string }
-  | { readonly pauseMs: number }
-  | { readonly text: string; readonly form: SpokenForm };
+  string | Flush | { readonly pauseMs: number } | { readonly text: string; readonly form: SpokenForm };
 
 const textOf = (entry: Pending): string =>
   typeof entry === 'string' ? entry : 'text' in entry ? entry.text : '';
 
-const isFlush = (entry: Pending): boolean => typeof entry === 'object' && 'flushId' in entry;
+const isFlush = (entry: Pending | Segment): boolean => typeof entry === 'object' && 'flushId' in entry;
 
 const pauseOf = (pauseMs: number): Segment => ({
   ...{ text: '', words: [], tokenContinues: false, before: '', after: '', speak: true },
@@ -87,12 +130,15 @@ export class Utterances {
   readonly #settingsNow: () => SpeechSettings;
   /** Of the utterance that is being cut. */
   #settings: SpeechSettings;
-  /** A segment may start, or start again, when the next utterance has begun. */
-  readonly #settingsOf = new WeakMap<ScheduledSegment, SpeechSettings>();
+  /** A segment may start again, and so ask again. */
+  readonly #requestOf = new WeakMap<ScheduledSegment, ReturnType<typeof requestOf>>();
   readonly #language: string;
+  readonly #code: string;
   readonly #lexicons: (settings: SpeechSettings) => readonly Lexicon[];
   readonly #speaksBlankText: boolean;
   readonly #pending: Pending[] = [];
+  /** Cut, and not numbered: the spoken form of each takes time. */
+  readonly #cut: (Segment | Flush)[] = [];
   readonly #forms = new MarkedForms();
   /** Flushes whose text is cut, with the number of segments before them. */
   readonly #flushes: { readonly flush: FlushEnd; readonly segments: number }[] = [];
@@ -104,6 +150,9 @@ export class Utterances {
   #cutSegments = 0;
   /** UTF-16 units that were appended and are in no segment yet. */
   #uncutUnits = 0;
+  /** Of the segments that were cut. */
+  #cutUnits = 0;
+  #cutMs = 0;
   /** Segments before the last flush that was cut: they belong to complete utterances. */
   #utteranceStart = 0;
   #isEnded = false;
@@ -130,6 +179,7 @@ export class Utterances {
     this.#settingsNow = settingsNow;
     this.#settings = settings;
     this.#language = language;
+    this.#code = primaryLanguage(language);
     this.#lexicons = lexicons;
     this.#segmenter = new Segmenter(bounds, arrivesInPieces, language);
     this.#speaksBlankText = !arrivesInPieces;
@@ -147,17 +197,27 @@ export class Utterances {
 
   /** No segment and no flush will be cut any more. */
   get isCutToEnd(): boolean {
-    return this.#isCutToEnd;
+    return this.#isCutToEnd && this.#cut.length === 0;
   }
 
   /** Some text or flush is not cut yet. */
   get hasPending(): boolean {
-    return this.#pending.length > 0;
+    return this.#pending.length + this.#cut.length > 0;
   }
 
   /** UTF-16 units of text that is in no segment yet. */
   get uncutUnits(): number {
     return this.#uncutUnits;
+  }
+
+  /** Milliseconds of speech that such text makes: letters, or if that is more, as the text before it. */
+  get uncutMs(): number {
+    const { speed } = this.#settings;
+    if (this.#uncutUnits === 0) return 0;
+    return Math.max(
+      spokenMs(this.#uncutUnits, speed),
+      (this.#uncutUnits * this.#cutMs) / (this.#cutUnits || 1),
+    );
   }
 
   /** There are words whose segment is not final. */
@@ -194,11 +254,20 @@ export class Utterances {
   }
 
   /**
-   * Cuts the next slice of text.
+   * Cuts the next slice of text, or takes the next segment of the last one.
    *
-   * @returns the segments that became final; `null` when there is nothing to cut
+   * @returns the segments that are ready, often none; `null` when there is nothing to cut
    */
-  cut(): ScheduledSegment[] | null {
+  cut(): readonly ScheduledSegment[] | null {
+    const segment = this.#cut.shift();
+    if (segment !== undefined) return this.#number(segment);
+    const segments = this.#cutPending();
+    if (segments === null) return null;
+    this.#cut.push(...segments);
+    return [];
+  }
+
+  #cutPending(): readonly (Segment | Flush)[] | null {
     const next = this.#pending.shift();
     if (typeof next === 'string') {
       const end = endOfSlice(next, SLICE_UNITS);
@@ -206,24 +275,16 @@ export class Utterances {
       return this.#push(next.slice(0, end));
     }
     if (next !== undefined && 'text' in next) return this.#push(next.text, next.form);
-    if (next !== undefined && 'pauseMs' in next)
-      return this.#number([...this.#segmenter.flush(), pauseOf(next.pauseMs)]);
-    if (next !== undefined) {
-      const segments = this.#number(this.#segmenter.flush());
-      this.#utteranceStart = this.#cutSegments;
-      const flush = { flushId: next.flushId, ...this.takeBlank() };
-      this.#flushes.push({ flush, segments: this.#cutSegments });
-      return segments;
-    }
+    if (next !== undefined && 'pauseMs' in next) return [...this.#segmenter.flush(), pauseOf(next.pauseMs)];
+    if (next !== undefined) return [...this.#segmenter.flush(), next];
     if (!this.#isEnded || this.#isCutToEnd) return null;
     this.#isCutToEnd = true;
-    return this.#number(this.#segmenter[this.#speaksBlankText ? 'end' : 'flush']());
+    return this.#segmenter[this.#speaksBlankText ? 'end' : 'flush']();
   }
 
   /** What an engine is asked to speak. */
   requestOf(segment: ScheduledSegment): ReturnType<typeof requestOf> {
-    const settings = this.#settingsOf.get(segment)!;
-    return requestOf(segment, settings, this.#bounds, this.#language, this.#lexicons(settings));
+    return this.#requestOf.get(segment)!;
   }
 
   /** @returns the next flush, once, if no more than `announced` segments come before it */
@@ -255,8 +316,8 @@ export class Utterances {
       this.#uncutUnits -= text.length;
     }
     // All text that is cut comes before a flush: it belongs to a complete utterance.
-    if (lastFlush >= 0) return characters;
-    for (const segment of this.#segmenter.flush()) {
+    if (lastFlush >= 0 || this.#cut.some(isFlush)) return characters;
+    for (const segment of [...this.#cut.splice(0), ...this.#segmenter.flush()] as Segment[]) {
       this.#forms.take(segment);
       characters += codePointCount(segment.text);
       this.#uncutUnits -= segment.text.length;
@@ -281,33 +342,52 @@ export class Utterances {
   /** Forgets text and flushes that wait. */
   clear(): void {
     this.#pending.length = 0;
+    this.#cut.length = 0;
     this.#flushes.length = 0;
     this.#uncutUnits = 0;
   }
 
-  #push(text: string, form?: SpokenForm): ScheduledSegment[] {
+  #push(text: string, form?: SpokenForm): readonly Segment[] {
     this.#forms.push(text, form);
-    return this.#number(this.#segmenter.push(text));
+    return this.#segmenter.push(text);
   }
 
-  #number(segments: readonly Segment[]): ScheduledSegment[] {
-    const spoken: ScheduledSegment[] = [];
-    for (const segment of segments) {
-      this.#uncharged += codePointCount(segment.text);
-      this.#uncutUnits -= segment.text.length;
-      const forms = this.#forms.take(segment);
-      if (!segment.speak) {
-        if (this.#keepsBlanks) this.#blank += segment.text;
-        continue;
-      }
-      this.#charges.push(this.#uncharged);
-      this.#uncharged = 0;
-      if (!this.hasBegunUtterance) this.#settings = this.#settingsNow();
-      const own = forms.length === 0 ? {} : { forms };
-      const scheduled = { ...segment, ...own, ...this.takeBlank(), index: this.#cutSegments++ };
-      this.#settingsOf.set(scheduled, this.#settings);
-      spoken.push(scheduled);
+  #number(cut: Segment | Flush): readonly ScheduledSegment[] {
+    if ('flushId' in cut) {
+      this.#utteranceStart = this.#cutSegments;
+      const flush = { flushId: cut.flushId, ...this.takeBlank() };
+      this.#flushes.push({ flush, segments: this.#cutSegments });
+      return [];
     }
-    return spoken;
+    this.#uncutUnits -= cut.text.length;
+    const forms = this.#forms.take(cut);
+    if (!cut.speak) {
+      this.#uncharged += codePointCount(cut.text);
+      if (this.#keepsBlanks) this.#blank += cut.text;
+      return [];
+    }
+    if (!this.hasBegunUtterance) this.#settings = this.#settingsNow();
+    const settings = this.#settings;
+    const lexicons = this.#lexicons(settings);
+    const request = requestOf({ ...cut, forms }, settings, this.#bounds, this.#language, lexicons);
+    const { spoken = [] } = request;
+    const parts = partsOf({ segment: cut, spoken }, this.#bounds.spokenLettersMax, this.#code);
+    return parts.map((part) => this.#schedule(part, request));
+  }
+
+  /** @param whole what is asked of the segment that it is a part of */
+  #schedule({ segment, spoken }: SpokenSegment, whole: ReturnType<typeof requestOf>): ScheduledSegment {
+    const { text, words, before, beforeIsWhole = false, after } = segment;
+    const { speed } = whole.settings;
+    this.#charges.push(this.#uncharged + codePointCount(text));
+    this.#uncharged = 0;
+    const size = words.length === 0 ? 0 : spokenSize({ text, words, spoken });
+    const expectedMs = whole.pauseMs ?? spokenMs(size, speed);
+    this.#cutUnits += text.length;
+    if (whole.pauseMs === undefined) this.#cutMs += expectedMs;
+    const scheduled = { ...segment, ...this.takeBlank(), index: this.#cutSegments++, expectedMs };
+    const request = { ...whole, text, words, before, beforeIsWhole, after };
+    this.#requestOf.set(scheduled, spoken.length === 0 ? request : { ...request, spoken });
+    return scheduled;
   }
 }

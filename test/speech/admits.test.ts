@@ -1,5 +1,5 @@
 /** When a context asks whether the machine has capacity: before words that nobody counted yet, and never for a listener who is served. */
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog, type Log } from '../../src/log.js';
@@ -9,6 +9,7 @@ import { Context } from '../../src/speech/context.js';
 import { Costs } from '../../src/speech/costs.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
+import { aheadMs } from '../../src/speech/utterances.js';
 import type { ActorCommand, Framing } from '../../src/threads/messages.js';
 import type { ActorThreads } from '../../src/threads/actor-threads.js';
 import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
@@ -26,11 +27,7 @@ const createContext = () => {
   /** Units of text for which the context asked. */
   const asked: number[] = [];
   const { promise: outcome, resolve: finish } = Promise.withResolvers<JobOutcome>();
-  const job = {
-    outcome,
-    cancel: () => undefined,
-    setStart: () => undefined,
-  };
+  const job = { outcome, cancel: () => undefined, setStart: () => undefined };
   const voices = { speakerIds: ['ada'], sampleRateHz: () => 1_000, language: () => 'en-US' };
   const generation = { number: 1, voices, pool: { run: () => job } };
   const generations = { enter: () => generation, leave: () => undefined, isCurrent: () => true };
@@ -62,8 +59,8 @@ const createContext = () => {
     metrics: new Metrics(),
     log: { error: () => undefined },
     later: new OneByOne(),
-    admits: ({ textUnits }) => {
-      asked.push(textUnits);
+    admits: ({ pieces, heldMs = 0 }) => {
+      asked.push(pieces.reduce((sum, { text }) => sum + text.length, 0) + heldMs / 70);
       return false;
     },
     lexicons: () => [],
@@ -98,12 +95,12 @@ t.test('a text of thousands of pieces is cut in slices, as one without markup', 
 
 t.test('a context without words asks, also while a flush of white space is answered', (t) => {
   const { asked, context } = createContext();
-  t.equal(context.admits(5), false);
+  t.equal(context.admits('aaaaa'), false);
   context.append(' ');
   t.equal(context.demand, null, 'white space alone is no demand');
   context.flush('f');
   t.equal(context.activity, 'speaking');
-  t.equal(context.admits(7), false);
+  t.equal(context.admits('aaaaaaa'), false);
   t.strictSame(asked, [5, 7]);
   t.end();
 });
@@ -113,7 +110,7 @@ t.test(
   (t) => {
     const { asked, context, time } = createContext();
     for (const text of ['a', 'a'.repeat(24) + ' '.repeat(15), ' ', ' b']) {
-      t.equal(context.admits(text.length), false);
+      t.equal(context.admits(text), false);
       context.append(text);
       t.equal(context.demand, null);
       time.nowMs += 500;
@@ -143,7 +140,7 @@ t.test(
     ] as const) {
       time.nowMs = nowMs;
       context.append(' ');
-      t.equal(context.admits(1), isServed, `after ${nowMs} ms`);
+      t.equal(context.admits('a'), isServed, `after ${nowMs} ms`);
       t.equal(context.demand !== null, isCounted, `its words count, after ${nowMs} ms`);
     }
     t.equal(asked.length, 1);
@@ -153,10 +150,10 @@ t.test(
 t.test('a listener whose speech is being made or played goes on without a question', (t) => {
   const { asked, context, time } = createContext();
   context.append('This is a whole sentence of some length. And');
-  t.equal(context.admits(10), true, 'it is being made');
+  t.equal(context.admits('aaaaaaaaaa'), true, 'it is being made');
   context.deliver({ type: 'audio', contextId: 1, segment: 0, durationMs: 3_000, bytes: Buffer.alloc(1) });
   time.nowMs = 2_000;
-  t.equal(context.admits(10), true, 'it is being played');
+  t.equal(context.admits('aaaaaaaaaa'), true, 'it is being played');
   t.strictSame(asked, []);
   t.end();
 });
@@ -181,7 +178,7 @@ t.test('text that is long to say counts with its spoken form as soon as it is be
 
 t.test('a segment longer than its estimate counts until it is complete', async (t) => {
   const { context, finish, time } = createContext();
-  context.append('Bcdfg hjklm.');
+  context.append('Remember it.');
   context.flush('f');
   const audio = { type: 'audio', contextId: 1, segment: 0, durationMs: 300, bytes: Buffer.alloc(1) } as const;
   for (let arrivedMs = 300; arrivedMs <= 12_000; arrivedMs += 300) {
@@ -196,6 +193,19 @@ t.test('a segment longer than its estimate counts until it is complete', async (
   t.equal(context.demand, null);
   t.equal(context.schedule.unsent.ms, 12_000);
   context.release();
+});
+
+t.test('a text that is long to say is divided between its words', (t) => {
+  const { context, sent } = createContext();
+  const form = { spelling: 'nine hundred '.repeat(15).trim() };
+  const pieces = Array.from({ length: 60 }, () => [{ text: 'qq', form }, { text: ' ' }]).flat();
+  context.append('qq '.repeat(60), pieces);
+  context.end();
+  t.equal(sent.filter((type) => type === 'segment').length, 1, 'one segment runs');
+  const [first] = context.schedule.running;
+  t.ok(first!.segment.expectedMs > 10_000 && first!.segment.expectedMs <= 400 * 70, 'and makes no minutes');
+  context.release();
+  t.end();
 });
 
 t.test('what a listener needs: since when it waits for first audio, then how much it has in hand', (t) => {
@@ -225,15 +235,20 @@ const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {
   const log = { ...createLog('silent', limits), warn: (fields: object) => lines.push({ ...fields }) };
   const dispatcher = await start({ threads: 1, overload, costs, log: log as unknown as Log });
   t.teardown(() => dispatcher.close(1_000));
-  const admits = (framing: Framing) =>
-    dispatcher.admits({ ...optionsOf(lease().granted), framing, textUnits: 40 });
+  const admits = (framing: Framing, text = 'a '.repeat(20)) =>
+    dispatcher.admits({ ...optionsOf(lease().granted), framing, pieces: [{ text }] });
   return { admits, lines, dispatcher };
 };
 
 t.test('what the machine cannot make is refused, whole files never; the log says why, once', async (t) => {
   const { admits, lines, dispatcher } = await slowMachine(t, 'refuse');
-  // At once: an utterance that never begins counts for some milliseconds.
-  t.strictSame((['stream', 'stream', 'socket'] as const).map(admits), [true, false, false]);
+  // At once: an utterance that never begins counts for some milliseconds. Cold code would take longer.
+  admits('stream');
+  await sleep(50);
+  t.strictSame(
+    (['stream', 'stream', 'socket'] as const).map((framing) => admits(framing)),
+    [true, false, false],
+  );
   for (let file = 0; file < 20; file++) t.equal(admits('whole'), true);
   t.equal(admits('elevenlabs-whole'), true);
   t.equal(lines.length, 1);
@@ -249,17 +264,39 @@ t.test('what the machine cannot make is refused, whole files never; the log says
   t.ok(dispatcher.freeCores > 0);
 });
 
+t.test('text that is long to say counts so before it begins', async (t) => {
+  const speechMsOf = async (text: string) => {
+    const { admits, lines } = await slowMachine(t, 'refuse');
+    admits('stream', text);
+    await sleep(50);
+    // At once: the second is refused beside the first.
+    t.strictSame([admits('stream', text), admits('stream', text)], [true, false], text);
+    return lines[0]!['speechMs'] as number;
+  };
+  const writtenMs = await speechMsOf('a b c');
+  const digitsMs = await speechMsOf('12345');
+  t.ok(digitsMs > 2 * writtenMs, `${digitsMs} ms of digits, ${writtenMs} ms of letters`);
+  const form = { spelling: 'nine hundred '.repeat(15).trim() };
+  const markedMs = aheadMs(
+    [{ text: 'qq', form }, { text: ' '.repeat(5_000) }],
+    optionsOf(lease().granted).settings,
+    'en-US',
+    [],
+  );
+  t.ok(markedMs > 10_000 + 5_000 * 60, 'its spoken form, and of a long text the rest as it is written');
+});
+
 t.test('held words of one listener leave the machine to others, and to its own next words', async (t) => {
   const { admits, dispatcher } = await slowMachine(t, 'refuse');
   const context = opened(
     dispatcher.open({ ...optionsOf(lease().granted), framing: 'socket' }, () => undefined),
   );
   for (const text of ['a', ' ', 'few', ' ']) {
-    t.equal(context.admits(text.length), true);
+    t.equal(context.admits(text), true);
     context.append(text);
   }
   t.equal(admits('stream'), true);
-  t.equal(context.admits(1), false, 'whoever speaks first has the machine');
+  t.equal(context.admits('a'), false, 'whoever speaks first has the machine');
 });
 
 t.test('a service that is to be late refuses nobody', async (t) => {

@@ -22,6 +22,7 @@ const MS_PER_CHARACTER = 70;
 
 const segment = (index: number): ScheduledSegment => ({
   index,
+  expectedMs: SEGMENT.length * MS_PER_CHARACTER,
   text: SEGMENT,
   words: [],
   tokenContinues: false,

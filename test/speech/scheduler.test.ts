@@ -418,22 +418,6 @@ t.test('a segment that outlasts its estimate never takes the audio budget below 
   t.end();
 });
 
-t.test('the estimate of a segment follows the speed of its speech', (t) => {
-  const { scheduler, starts, open } = bench({ threads: 2, jobsMax: 2 });
-  const context = open({}, { bytesPerMs: 1, speed: 0.5 });
-  context.enqueue(segment(0, 10));
-  t.equal(scheduler.audio.bytes, 1_400, 'twice as long at half the speed');
-  context.handed(1);
-  context.enqueue(segment(1, 10));
-  t.equal(
-    starts[1]!.playFromMs - starts[0]!.playFromMs,
-    1_400,
-    'the next is due when the first has been played',
-  );
-  context.close();
-  t.end();
-});
-
 t.test('a segment that is abandoned after the last frame of its context breaks no account', (t) => {
   const { scheduler, starts, open } = bench();
   const context = open({}, { bytesPerMs: 48 });

@@ -17,7 +17,6 @@ interface Group {
 
 interface RunningSegment {
   readonly segment: ScheduledSegment;
-  readonly estimatedMs: number;
   move: (startMs: number) => void;
 }
 
@@ -84,7 +83,7 @@ class ScanContext {
   startOf(index: number): number {
     let startMs = 0;
     for (const finished of this.finished) if (finished.index < index) startMs += finished.durationMs;
-    for (const { segment, estimatedMs } of this.running) if (segment.index < index) startMs += estimatedMs;
+    for (const { segment } of this.running) if (segment.index < index) startMs += segment.expectedMs;
     return startMs;
   }
 
@@ -265,10 +264,9 @@ export class ScanScheduler implements Policy<ScanContext> {
     context.order = ++this.#order;
     const startMs = context.startOf(segment.index);
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
-    const estimatedMs = segment.text.length * 70;
-    const entry: RunningSegment = { segment, estimatedMs, move: () => undefined };
+    const entry: RunningSegment = { segment, move: () => undefined };
     running.push(entry);
-    context.unsent.started(segment.index, estimatedMs);
+    context.unsent.started(segment.index, segment.expectedMs);
     this.#hold(context);
     entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }

@@ -12,6 +12,7 @@ import { ClockTable, PlaybackClock } from '../../src/threads/playback-clock.js';
 
 export const segment = (index: number, characters = 50): ScheduledSegment => ({
   index,
+  expectedMs: 70 * characters,
   text: 'a'.repeat(characters),
   words: [],
   tokenContinues: false,
@@ -63,7 +64,6 @@ export interface BenchContextOptions<C = ScheduledContext> {
   readonly group?: object | string;
   readonly framing?: Framing;
   readonly bytesPerMs?: number;
-  readonly speed?: number;
   readonly account?: string;
   readonly onStart?: (start: Start<C>) => void;
   readonly onMove?: (move: Start<C>) => void;
@@ -78,12 +78,12 @@ export class BenchContext<C = ScheduledContext> {
 
   constructor(scheduler: Policy<C>, options: BenchContextOptions<C> = {}) {
     const { onStart, onMove, resumed = () => undefined } = options;
-    const { group = {}, framing = 'stream', bytesPerMs = 0, speed = 1, account } = options;
+    const { group = {}, framing = 'stream', bytesPerMs = 0, account } = options;
     this.#scheduler = scheduler;
     this.listener = new ToldListener(framing, scheduler.nowMs(), resumed);
     const { clock } = this.listener;
     this.context = scheduler.open({
-      ...{ group, listener: this.listener, bytesPerMs, speed },
+      ...{ group, listener: this.listener, bytesPerMs },
       ...(account !== undefined && { account }),
       start: ({ segment: started, startMs, ...more }) => {
         onStart?.({ schedule: this, segment: started, playFromMs: clock.at(startMs), ...more });
@@ -160,7 +160,7 @@ export const bench = ({ threads = 1, jobsMax = 1, unsentAudioMsMax = 10_000 } = 
   /** Opens a context that records its starts and moves. */
   const open = (
     group: object | string = {},
-    more: Pick<BenchContextOptions, 'framing' | 'bytesPerMs' | 'speed' | 'resumed' | 'account'> = {},
+    more: Pick<BenchContextOptions, 'framing' | 'bytesPerMs' | 'resumed' | 'account'> = {},
   ) =>
     new BenchContext<ScheduledContext>(scheduler, {
       ...{ group, ...more },

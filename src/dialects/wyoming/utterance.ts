@@ -132,7 +132,7 @@ export class Utterance implements InFlight {
     );
     const refusal = this.#share.add(characters, true);
     if (refusal !== null) this.#refuse(refusal);
-    else if (context.admits(text.length)) {
+    else if (context.admits(text)) {
       this.#characters += characters;
       context.append(text);
     } else this.#refuse('overloaded');

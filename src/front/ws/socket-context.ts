@@ -284,7 +284,7 @@ export class SocketContext {
     const { share } = this.#parts;
     const isSpeech = this.activity === 'holding' || !isBlank(text);
     const refusal = share.add(characters, isSpeech);
-    if (refusal !== null || !isSpeech || this.#speech?.admits(text.length) !== false) return refusal;
+    if (refusal !== null || !isSpeech || this.#speech?.admits(text) !== false) return refusal;
     share.drop(characters);
     return 'overloaded';
   }
@@ -316,7 +316,7 @@ export class SocketContext {
   #cover(): TextRefusal | null {
     if (this.activity !== 'holding') return null;
     const refusal =
-      this.#parts.lease.cover() ?? (this.#speech?.admits(0) === false ? ('overloaded' as const) : null);
+      this.#parts.lease.cover() ?? (this.#speech?.admits('') === false ? ('overloaded' as const) : null);
     if (refusal !== null) this.#refuse(refusal);
     return refusal;
   }
