@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { errors } from '../errors.js';
 import { jsonInvalid, missing, notAnObject, validationBody, type ApiBounds, type Issue } from './issues.js';
-import { findJsonFault, scanJson, textOf } from './json.js';
+import { scanJson, textOf } from './json.js';
 
 /** The response to a request that is not valid. Its body is `application/json`. */
 export interface Refusal {
@@ -33,14 +33,15 @@ export const decode = (bytes: Buffer): string | null => {
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 };
 
-/** @returns the value, or where the text stops being JSON and why */
-export const parseJson = (
-  text: string,
-): { readonly value: unknown } | { readonly position: number; readonly message: string } => {
+/** Ends the messages of `JSON.parse` that quote the text. */
+const quote = /(?:^|, (?:\.\.\.)?)"[^]*"(?:\.\.\.)? is not valid JSON$/;
+
+/** @returns the value, or the parser's words for the fault, without what it quotes of the text */
+export const parseJson = (text: string): { readonly value: unknown } | { readonly fault: string } => {
   try {
     return { value: JSON.parse(text) };
-  } catch {
-    return findJsonFault(text) ?? { position: 0, message: 'Expecting value' };
+  } catch (error) {
+    return { fault: (error as SyntaxError).message.replace(quote, '') || 'Unexpected token' };
   }
 };
 
@@ -67,7 +68,10 @@ export const parseJsonBody = (
   const text = decode(buffer);
   if (text === null) return unreadable;
   const json = parseJson(text);
-  if (!('value' in json)) return refuseFor(jsonInvalid(json.position, json.message));
+  if (!('value' in json)) {
+    const [, position] = /at position (\d+)/.exec(json.fault) ?? [];
+    return refuseFor(jsonInvalid(position === undefined ? null : Number(position), json.fault));
+  }
   if (scan.overflowAt >= 0) {
     const position = decode(buffer.subarray(0, scan.overflowAt))?.length ?? 0;
     return refuseFor(jsonInvalid(position, 'Number out of range'));

@@ -113,10 +113,10 @@ export const valueError = (loc: Loc, input: unknown, message: string): Issue => 
   ctx: { error: {} },
 });
 
-/** @param position in UTF-16 units from the start of the body */
-export const jsonInvalid = (position: number, error: string): Issue => ({
+/** @param position in UTF-16 units from the start of the body; `null` if the parser names none */
+export const jsonInvalid = (position: number | null, error: string): Issue => ({
   type: 'json_invalid',
-  loc: ['body', position],
+  loc: position === null ? ['body'] : ['body', position],
   msg: 'JSON decode error',
   input: {},
   ctx: { error },

@@ -271,11 +271,7 @@ export const readFrame = (
       : textOf(bytes),
   );
   if (!('value' in json))
-    return refuse(
-      isTextTooLong
-        ? textTooLong(textName, bounds)
-        : `JSON decode error at ${json.position}: ${json.message}`,
-    );
+    return refuse(isTextTooLong ? textTooLong(textName, bounds) : `JSON decode error: ${json.fault}`);
   if (!isObject(json.value)) return refuse('a frame is a JSON object');
   return { object: json.value, fault: boundFault(json.value, textName, isTextTooLong, bounds) };
 };

@@ -86,9 +86,12 @@ t.test('a refusal names the field', (t) => {
   const object = 'Input should be a valid dictionary or object to extract fields from';
   const rf = 'start_context.response_format';
   const cases: [unknown, string][] = [
-    ['', 'JSON decode error at 0: Expecting value'],
-    ['{"send_text":', 'JSON decode error at 13: Expecting value'],
-    ['{"flush":true}x', 'JSON decode error at 14: Extra data'],
+    ['', 'JSON decode error: Unexpected end of JSON input'],
+    ['{"send_text":a', "JSON decode error: Unexpected token 'a'"],
+    [
+      '{"flush":true}x',
+      'JSON decode error: Unexpected non-whitespace character after JSON at position 14 (line 1 column 15)',
+    ],
     ['null', 'a frame is a JSON object'],
     ['[1]', 'a frame is a JSON object'],
     ['"x"', 'a frame is a JSON object'],

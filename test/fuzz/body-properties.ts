@@ -2,7 +2,6 @@
 import fc from 'fast-check';
 import type { Test } from 'tap';
 import { limits } from '../../src/limits.js';
-import { findJsonFault } from '../../src/api/json.js';
 import { openApiDocument } from '../../src/api/openapi.js';
 import { parseSpeechRequest } from '../../src/api/speech-request.js';
 import { parseVoicePlatform } from '../../src/api/voice-platform.js';
@@ -74,16 +73,15 @@ export const testBodies = (t: Test, share: number): void => {
       } catch {
         isJson = false;
       }
-      if (isJson !== (findJsonFault(decoded) === null)) throw new Error('where is the fault?');
       for (const result of [
         parseSpeechRequest(Buffer.from(text), undefined, limits),
         parseVoicePlatform(Buffer.from(text), undefined, 'wren', limits),
       ]) {
         if (result.ok || text === '') continue;
         const { detail } = JSON.parse(result.body) as { detail: { type: string; loc: unknown[] }[] };
-        const position = detail[0]?.type === 'json_invalid' ? detail[0].loc[1] : undefined;
         const isFault = !(isJson && isFinite);
-        if (isFault !== (position !== undefined)) throw new Error(`answered ${result.body}`);
+        if (isFault !== (detail[0]?.type === 'json_invalid')) throw new Error(`answered ${result.body}`);
+        const position = isFault ? detail[0]?.loc[1] : undefined;
         if (typeof position === 'number' && (position < 0 || position > decoded.length))
           throw new Error(`outside: ${position}`);
       }

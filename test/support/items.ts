@@ -77,5 +77,10 @@ export const value = (loc: Loc, message: string, v: unknown) =>
   item('value_error', loc, `Value error, ${message}`, v, { error: {} });
 export const unsupported = (name: string) =>
   value([...RF, 'encoding'], `Unsupported audio encoding: ${name}`, name);
-export const jsonInvalid = (position: number, error: string) =>
-  item('json_invalid', [...B, position], 'JSON decode error', {}, { error });
+export const jsonInvalid = (position: number | null, error: string) =>
+  item('json_invalid', position === null ? B : [...B, position], 'JSON decode error', {}, { error });
+/** In the parser's words. */
+export const notJson = (position: number, fault: string) =>
+  jsonInvalid(position, `${fault} in JSON at position ${position} (line 1 column ${position + 1})`);
+export const unexpectedToken = (token: string) => jsonInvalid(null, `Unexpected token '${token}'`);
+export const unexpectedEnd = jsonInvalid(null, 'Unexpected end of JSON input');
