@@ -1,7 +1,8 @@
 /**
- * The items of a 422 body, `{"detail":[item, ...]}`: one function for each kind of fault, the declared fields of an
- * object, and the body itself, with a bound on what it echoes.
+ * The items of a 422 body, `{"detail":[item, ...]}`: one function for each kind of fault, the words for what typia finds, and the
+ * body itself, with a bound on what it echoes.
  */
+import type { IValidation } from 'typia';
 import type { Bounds } from '../limits.js';
 import { Quotes } from './quoted.js';
 
@@ -135,58 +136,71 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A declared field of an object. typia decides with the same types whether the whole body is valid. */
-export interface Field {
-  readonly name: string;
-  readonly required: boolean;
-  readonly accepts: (value: unknown) => boolean;
-  /** Items of a value that is not accepted. */
-  readonly issues: (loc: Loc, value: unknown, bounds: ApiBounds) => readonly Issue[];
-}
+/** A step of typia's paths: `.name`, or `["any name"]`. */
+const step = /\.([^.[]+)|\[("(?:[^"\\]|\\.)*")\]/g;
 
-/** Items of the declared fields of an object, field by field; `null` if the field passed its type check. */
-export const fieldIssues = (
-  fields: readonly Field[],
-  object: JsonObject,
-  loc: Loc,
-  bounds: ApiBounds,
-): (readonly Issue[] | null)[] =>
-  fields.map((field) => {
-    const fieldLoc = [...loc, field.name];
-    if (!Object.hasOwn(object, field.name)) return field.required ? [missing(fieldLoc, object)] : null;
-    const value = object[field.name];
-    return field.accepts(value) ? null : field.issues(fieldLoc, value, bounds);
-  });
+const locIn = (path: string): string[] =>
+  [...path.matchAll(step)].map(([, name, text = '']) => name ?? (JSON.parse(text) as string));
 
-/** An item for each key that is not declared, in the order sent. */
-export const extraIssues = (
-  fields: readonly Field[],
-  object: JsonObject,
+/** Words a value that is not of the type, by typia's name of the type, such as `((number & Minimum<0.5>) | null | undefined)`. */
+const wrongType = (loc: Loc, value: unknown, expected: string): Issue => {
+  const [, side, bound] = /^number & (Minimum|Maximum)<([\d.]+)>$/.exec(expected) ?? [];
+  if (side === 'Minimum') return tooSmall(loc, value, Number(bound));
+  if (side === 'Maximum') return tooLarge(loc, value, Number(bound));
+  const members = expected.replaceAll(/[()]/g, '').split(' | ');
+  const has = (type: RegExp): boolean => members.some((member) => type.test(member));
+  if (has(/^(?:[A-Z]|__type)/)) return notAnObject(loc, value);
+  if (has(/^string\b/)) return notAString(loc, value);
+  if (has(/^boolean$/)) return notABoolean(loc, value);
+  if (has(/\bMultipleOf<1>/)) return notAnInteger(loc, value);
+  if (has(/^number\b/)) return notANumber(loc, value);
+  const names = members
+    .filter((name) => !/^(?:null|undefined)$/.test(name))
+    .map((name) => name.replaceAll('"', "'"));
+  return notTheLiteral(loc, value, names.join(' or '));
+};
+
+/**
+ * @param errors of typia, about the fields in the order in which they are declared and then about further keys
+ * @param whole the value that typia checked
+ * @param loc of that value
+ */
+export const issuesOf = (
+  errors: readonly IValidation.IError[],
+  whole: unknown,
   loc: Loc,
   { validationItemsMax }: ApiBounds,
 ): Issue[] => {
   const issues: Issue[] = [];
-  for (const key of Object.keys(object)) {
-    if (fields.some(({ name }) => name === key)) continue;
-    issues.push(extraForbidden([...loc, key], object[key]));
-    if (issues.length >= validationItemsMax) break;
+  const arrays = new Set<unknown>();
+  for (const { path, expected, value } of errors.slice(0, validationItemsMax)) {
+    const names = locIn(path);
+    const parent = names.slice(0, -1).reduce((object: unknown, name) => (object as JsonObject)[name], whole);
+    const valueLoc = [...loc, ...names];
+    // typia looks for the fields of an array, too.
+    if (names.length > 0 && Array.isArray(parent)) {
+      if (!arrays.has(parent)) issues.push(notAnObject(valueLoc.slice(0, -1), parent));
+      arrays.add(parent);
+    } else if (expected === 'undefined') issues.push(extraForbidden(valueLoc, value));
+    else if (value === undefined) issues.push(missing(valueLoc, parent));
+    else issues.push(wrongType(valueLoc, value, expected));
   }
   return issues;
 };
 
-/** Items of a value that should be an object with these fields and no others. */
-export const objectIssues = (
-  fields: readonly Field[],
+/** An item for each key of an object that is not declared, in the order sent. */
+export const extraIssues = (
   value: unknown,
+  fields: readonly string[],
   loc: Loc,
-  bounds: ApiBounds,
-): readonly Issue[] =>
+  { validationItemsMax }: ApiBounds,
+): Issue[] =>
   isObject(value)
-    ? [
-        ...fieldIssues(fields, value, loc, bounds).flatMap((issues) => issues ?? []),
-        ...extraIssues(fields, value, loc, bounds),
-      ]
-    : [notAnObject(loc, value)];
+    ? Object.keys(value)
+        .filter((key) => !fields.includes(key))
+        .slice(0, validationItemsMax)
+        .map((key) => extraForbidden([...loc, key], value[key]))
+    : [];
 
 /** The path to a fault. The name of a key that is not declared is the client's. */
 export const locOf = ({ loc, type }: Issue, quotes: Quotes): Loc =>

@@ -1,6 +1,6 @@
 /**
  * The speech request: the body of `POST /v1/tts` and `POST /v1/tts/stream`. typia turns the wire types below into checks
- * at compile time; the tables of fields word what the checks refuse. The WebSocket shares the fields that it has too.
+ * at compile time. The WebSocket shares the fields that it has too.
  *
  * Items of a 422 body come depth-first in the order in which the fields are declared, then further keys in the order sent
  * (`JSON.parse` moves keys that look like array indices to the front).
@@ -10,19 +10,12 @@ import { parseJsonBody, refuse, type Refusal } from './body.js';
 import { resolveFormat, type AudioFormat, type FormatFields } from './formats.js';
 import {
   extraIssues,
-  fieldIssues,
   isObject,
-  notABoolean,
+  issuesOf,
   notAnInteger,
-  notAnObject,
-  notANumber,
   notAString,
-  objectIssues,
-  tooLarge,
-  tooSmall,
   valueError,
   type ApiBounds,
-  type Field,
   type Issue,
   type Loc,
 } from './issues.js';
@@ -85,97 +78,70 @@ export interface SpeechRequest {
 export type SpeechRequestResult = { readonly ok: true; readonly request: SpeechRequest } | Refusal;
 
 const isSpeechRequestBody = typia.createEquals<SpeechRequestBody>();
+const validateFields = typia.createValidate<SpeechRequestBody>();
 
-export const stringField = (name: string, required = true): Field => ({
-  name,
-  required,
-  accepts: typia.createIs<string>(),
-  issues: (loc, value) => [notAString(loc, value)],
-});
-
-export const booleanField = (name: string): Field => ({
-  name,
-  required: false,
-  accepts: typia.createIs<boolean>(),
-  issues: (loc, value) => [notABoolean(loc, value)],
-});
-
-export const temperatureField: Field = {
-  name: 'temperature',
-  required: false,
-  accepts: typia.createIs<Temperature | null>(),
-  issues: (loc, value) => {
-    if (typeof value !== 'number') return [notANumber(loc, value)];
-    return [value < 0.5 ? tooSmall(loc, value, 0.5) : tooLarge(loc, value, 3)];
-  },
-};
-
-/** The fields of `response_format`. @param bitrateIssues words a bitrate of the wrong type */
-export const formatFields = (
-  encodingRequired: boolean,
-  bitrateIssues: (loc: Loc, value: unknown) => readonly Issue[],
-): readonly Field[] => [
-  stringField('encoding', encodingRequired),
-  {
-    name: 'sample_rate',
-    required: false,
-    accepts: typia.createIs<ResponseFormatBody['sample_rate']>(),
-    issues: (loc, value) => [notAnInteger(loc, value)],
-  },
-  {
-    name: 'bitrate',
-    required: false,
-    accepts: typia.createIs<ResponseFormatBody['bitrate']>(),
-    issues: bitrateIssues,
-  },
-];
-
-const bodyFormatFields = formatFields(false, (loc, value) => [
-  // A union has an item for each of its members.
-  notAString([...loc, 'str'], value),
-  notAnInteger([...loc, 'int'], value),
-]);
+/** In the order of their items. */
+const fields: readonly string[] = [
+  'text',
+  'voice',
+  'response_format',
+  'timestamps',
+  'temperature',
+  'normalize_text',
+] satisfies (keyof SpeechRequestBody)[];
+const formatFields: readonly string[] = [
+  'encoding',
+  'sample_rate',
+  'bitrate',
+] satisfies (keyof ResponseFormatBody)[];
 
 /** Items of fields whose types are right and whose values the table of formats refuses. */
-export const formatRuleIssues = (fields: FormatFields, loc: Loc, bounds: ApiBounds): Map<string, Issue> => {
+export const formatIssues = (fields: FormatFields, loc: Loc, bounds: ApiBounds): Issue[] => {
   const resolved = resolveFormat(fields, bounds);
   const faults = resolved.ok ? [] : resolved.faults;
-  return new Map(
-    faults.map(({ field, message, value }) => [field, valueError([...loc, field], value, message)]),
-  );
+  return faults.map(({ field, message, value }) => valueError([...loc, field], value, message));
 };
 
-const formatIssues = (loc: Loc, value: unknown, bounds: ApiBounds): readonly Issue[] => {
-  if (typeof value === 'string') return [...formatRuleIssues({ encoding: value }, loc, bounds).values()];
-  if (!isObject(value)) return [notAnObject(loc, value)];
-  const typeIssues = fieldIssues(bodyFormatFields, value, loc, bounds);
+const FORMAT: Loc = ['body', 'response_format'];
+
+/** What the table of formats adds to the items of wrong types. */
+const formatIssuesOf = (wanted: unknown, typeIssues: readonly Issue[], bounds: ApiBounds): Issue[] => {
+  if (typeof wanted === 'string') return formatIssues({ encoding: wanted }, FORMAT, bounds);
+  if (!isObject(wanted)) return [];
+  if (!typeIssues.some(({ loc }) => loc[1] === FORMAT[1])) return formatIssues(wanted, FORMAT, bounds);
   // Whether an encoding is known needs no other field; the rules of rate and bitrate need all of them.
-  const typed = typeIssues.every((issues) => issues === null);
-  const encoding = value['encoding'];
-  const known = typed ? value : { encoding: typeof encoding === 'string' ? encoding : undefined };
-  const rules = formatRuleIssues(known, loc, bounds);
-  const items = bodyFormatFields.flatMap((field, index) => {
-    const rule = rules.get(field.name);
-    return typeIssues[index] ?? (rule === undefined ? [] : [rule]);
-  });
-  return [...items, ...extraIssues(bodyFormatFields, value, loc, bounds)];
+  const { encoding } = wanted;
+  return typeof encoding === 'string' ? formatIssues({ encoding }, FORMAT, bounds) : [];
 };
 
-const bodyFields: readonly Field[] = [
-  stringField('text'),
-  stringField('voice'),
-  // Always looked into: the table of formats may refuse what the types accept.
-  { name: 'response_format', required: false, accepts: () => false, issues: formatIssues },
-  booleanField('timestamps'),
-  temperatureField,
-  booleanField('normalize_text'),
-];
+/** A union has an item for each of its members. */
+const membersOf = (issue: Issue): readonly Issue[] => {
+  const { loc, input } = issue;
+  if (loc[1] !== FORMAT[1] || loc[2] !== 'bitrate') return [issue];
+  return [notAString([...loc, 'str'], input), notAnInteger([...loc, 'int'], input)];
+};
+
+/** Further keys come after all fields. */
+const placeIn = (names: readonly unknown[], name: unknown): number =>
+  names.includes(name) ? names.indexOf(name) : names.length;
+
+const byPlace = ({ loc: one }: Issue, { loc: other }: Issue): number =>
+  placeIn(fields, one[1]) - placeIn(fields, other[1]) ||
+  placeIn(formatFields, one[2]) - placeIn(formatFields, other[2]);
 
 /** @param body a JSON value that is not a valid speech request */
 const refuseBody = (body: unknown, bounds: ApiBounds): Refusal => {
-  const issues = objectIssues(bodyFields, body, ['body'], bounds);
+  const checked = validateFields(body);
+  const typeIssues = checked.success ? [] : issuesOf(checked.errors, body, ['body'], bounds);
+  const format = isObject(body) ? body['response_format'] : undefined;
+  const issues = [
+    ...typeIssues.flatMap(membersOf),
+    ...formatIssuesOf(format, typeIssues, bounds),
+    ...extraIssues(body, fields, ['body'], bounds),
+    ...extraIssues(format, formatFields, FORMAT, bounds),
+  ];
   if (issues.length === 0) throw new Error('no item says why a body was refused');
-  return refuse(issues, bounds);
+  return refuse(issues.sort(byPlace), bounds);
 };
 
 /** @param body a JSON value, not `null` */

@@ -4,32 +4,14 @@
  */
 import typia, { type tags } from 'typia';
 import { parseJsonBody, refuse, type Refusal } from './body.js';
-import {
-  fieldIssues,
-  isObject,
-  missing,
-  notAnInteger,
-  notAnObject,
-  tooLarge,
-  tooSmall,
-  type ApiBounds,
-  type Field,
-  type Issue,
-  type Loc,
-} from './issues.js';
-import { stringField, type SpeechRequest } from './speech-request.js';
+import { isObject, issuesOf, missing, type ApiBounds } from './issues.js';
+import type { SpeechRequest } from './speech-request.js';
 
 /** The rate of a `voice-request` that names none, in Hz. */
 export const PLATFORM_DEFAULT_SAMPLE_RATE_HZ = 24_000;
 
-const SAMPLE_RATE_HZ_MIN = 8_000;
-const SAMPLE_RATE_HZ_MAX = 48_000;
-
 /** Hz, 8000 to 48000. */
-export type PlatformSampleRate = number &
-  tags.MultipleOf<1> &
-  tags.Minimum<typeof SAMPLE_RATE_HZ_MIN> &
-  tags.Maximum<typeof SAMPLE_RATE_HZ_MAX>;
+export type PlatformSampleRate = number & tags.MultipleOf<1> & tags.Minimum<8_000> & tags.Maximum<48_000>;
 
 /** A message that asks for speech. Further keys are ignored. */
 export interface VoiceRequestMessage {
@@ -54,40 +36,11 @@ export interface VoicePlatformBody {
 /** `request` is `null` for a message that gets an empty response. */
 export type VoicePlatformResult = { readonly ok: true; readonly request: SpeechRequest | null } | Refusal;
 
-const isPlatformBody = typia.createIs<{ message: OtherMessage }>();
-const isVoiceRequest = typia.createIs<VoiceRequestMessage>();
+const validateRequest = typia.createValidate<{ message: VoiceRequestMessage }>();
+const validateOther = typia.createValidate<{ message: OtherMessage }>();
 
-const sampleRateIssue = (loc: Loc, value: unknown): Issue => {
-  if (typeof value !== 'number' || !Number.isInteger(value)) return notAnInteger(loc, value);
-  return value < SAMPLE_RATE_HZ_MIN
-    ? tooSmall(loc, value, SAMPLE_RATE_HZ_MIN)
-    : tooLarge(loc, value, SAMPLE_RATE_HZ_MAX);
-};
-
-const typeField = stringField('type');
-
-const voiceRequestFields: readonly Field[] = [
-  typeField,
-  stringField('text'),
-  {
-    name: 'sampleRate',
-    required: false,
-    accepts: typia.createIs<VoiceRequestMessage['sampleRate']>(),
-    issues: (loc, value) => [sampleRateIssue(loc, value)],
-  },
-];
-
-const messageIssues = (loc: Loc, message: unknown, bounds: ApiBounds): readonly Issue[] => {
-  if (!isObject(message)) return [notAnObject(loc, message)];
-  const fields = message['type'] === 'voice-request' ? voiceRequestFields : [typeField];
-  return fieldIssues(fields, message, loc, bounds).flatMap((issues) => issues ?? []);
-};
-
-const bodyIssues = (body: unknown, bounds: ApiBounds): readonly Issue[] => {
-  if (!isObject(body)) return [notAnObject(['body'], body)];
-  if (!Object.hasOwn(body, 'message')) return [missing(['body', 'message'], body)];
-  return messageIssues(['body', 'message'], body['message'], bounds);
-};
+const asksForSpeech = (body: unknown): boolean =>
+  isObject(body) && isObject(body['message']) && body['message']['type'] === 'voice-request';
 
 /**
  * @param voice the query's, `null` if it has none
@@ -104,19 +57,18 @@ export const parseVoicePlatform = (
   const queryIssues = voice === null ? [missing(['query', 'voice'], null)] : [];
   const json = parseJsonBody(bytes, contentType, bounds, queryIssues);
   if (!json.ok) return json;
-  const body = json.value;
-  const message = isPlatformBody(body) ? body.message : null;
-  const asked = isVoiceRequest(message) ? message : null;
-  if (message === null || (asked === null && message.type === 'voice-request'))
-    return refuse([...queryIssues, ...bodyIssues(body, bounds)], bounds);
-  if (voice === null) return refuse(queryIssues, bounds);
-  if (asked === null) return { ok: true, request: null };
+  const asked = asksForSpeech(json.value) ? validateRequest(json.value) : null;
+  const checked = asked ?? validateOther(json.value);
+  const bodyIssues = checked.success ? [] : issuesOf(checked.errors, json.value, ['body'], bounds);
+  if (voice === null || !checked.success) return refuse([...queryIssues, ...bodyIssues], bounds);
+  if (asked?.success !== true) return { ok: true, request: null };
+  const { text, sampleRate } = asked.data.message;
   return {
     ok: true,
     request: {
-      text: asked.text,
+      text,
       settings: { voiceId: voice },
-      format: { encoding: 'pcm', sampleRateHz: asked.sampleRate ?? PLATFORM_DEFAULT_SAMPLE_RATE_HZ },
+      format: { encoding: 'pcm', sampleRateHz: sampleRate ?? PLATFORM_DEFAULT_SAMPLE_RATE_HZ },
       timestamps: false,
     },
   };

@@ -1,32 +1,14 @@
 /**
  * The frames that a client sends over a WebSocket. The one discriminator key of a frame says its kind. typia turns the
- * types below into checks at compile time; the tables of fields word what the checks refuse.
+ * types below into checks at compile time.
  */
-import typia from 'typia';
+import typia, { type IValidation } from 'typia';
 import { parseJson } from './body.js';
 import { DEFAULT_SOCKET_ENCODING, resolveFormat, type AudioFormat } from './formats.js';
-import {
-  isObject,
-  locOf,
-  notAnInteger,
-  notAString,
-  notTheLiteral,
-  objectIssues,
-  type ApiBounds,
-  type Field,
-  type Issue,
-  type JsonObject,
-} from './issues.js';
+import { isObject, issuesOf, locOf, type ApiBounds, type Issue, type JsonObject } from './issues.js';
 import { Quotes } from './quoted.js';
 import { scanJson, textOf, type JsonScan } from './json.js';
-import {
-  booleanField,
-  formatFields,
-  formatRuleIssues,
-  stringField,
-  temperatureField,
-  type ResponseFormatBody,
-} from './speech-request.js';
+import { formatIssues, type ResponseFormatBody } from './speech-request.js';
 import type { AskedSettings, Temperature } from './speech-settings.js';
 import type { MarkedText } from '../text/replacements.js';
 
@@ -100,66 +82,6 @@ export type ClientFrameResult =
 /** Faults that one `error` frame lists. */
 const FAULTS_SHOWN_MAX = 5;
 
-const isStart = typia.createEquals<StartContextFrame>();
-const isText = typia.createEquals<SendTextFrame>();
-const isFlush = typia.createEquals<FlushFrame>();
-const isClose = typia.createEquals<CloseContextFrame>();
-const isCancel = typia.createEquals<CancelContextFrame>();
-
-const idField = (name: string): Field => ({
-  name,
-  required: false,
-  accepts: typia.createIs<Id>(),
-  issues: (loc, value) => [notAString(loc, value)],
-});
-
-const trueField = (name: string): Field => ({
-  name,
-  required: true,
-  accepts: typia.createIs<true>(),
-  issues: (loc, value) => [notTheLiteral(loc, value, 'true')],
-});
-
-const socketFormatFields = formatFields(true, (loc, value) => [
-  typeof value === 'number' ? notAnInteger(loc, value) : notAString(loc, value),
-]);
-
-const startFields: readonly Field[] = [
-  stringField('voice_id'),
-  {
-    name: 'model_id',
-    required: true,
-    accepts: typia.createIs<StartContextBody['model_id']>(),
-    issues: (loc, value) => [notTheLiteral(loc, value, "'default'")],
-  },
-  booleanField('timestamps'),
-  temperatureField,
-  {
-    name: 'response_format',
-    required: false,
-    accepts: typia.createEquals<StartContextBody['response_format']>(),
-    issues: (loc, value, bounds) => objectIssues(socketFormatFields, value, loc, bounds),
-  },
-];
-
-/** The fields of each kind of frame, by its discriminator, in the order in which an error frame lists faults. */
-const kinds: Readonly<Record<string, readonly Field[]>> = {
-  start_context: [
-    {
-      name: 'start_context',
-      required: true,
-      accepts: typia.createEquals<StartContextBody>(),
-      issues: (loc, value, bounds) => objectIssues(startFields, value, loc, bounds),
-    },
-    idField('context_id'),
-  ],
-  send_text: [stringField('send_text'), idField('context_id')],
-  flush: [trueField('flush'), idField('context_id'), idField('flush_id')],
-  close_context: [trueField('close_context'), idField('context_id')],
-  cancel_context: [trueField('cancel_context'), idField('context_id')],
-};
-const discriminators = Object.keys(kinds);
-
 /** The first faults of a frame, each with the path of its field, in one line. */
 export const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string => {
   const quotes = new Quotes(bounds);
@@ -213,8 +135,7 @@ const startFrame = (frame: StartContextFrame, bounds: ApiBounds): ClientFrame | 
   const { voice_id, timestamps, temperature, response_format } = frame.start_context;
   const wanted = response_format ?? { encoding: DEFAULT_SOCKET_ENCODING };
   const resolved = resolveFormat(wanted, bounds);
-  if (!resolved.ok)
-    return [...formatRuleIssues(wanted, ['start_context', 'response_format'], bounds).values()];
+  if (!resolved.ok) return formatIssues(wanted, ['start_context', 'response_format'], bounds);
   return {
     type: 'start',
     contextId: frame.context_id ?? null,
@@ -224,16 +145,41 @@ const startFrame = (frame: StartContextFrame, bounds: ApiBounds): ClientFrame | 
   };
 };
 
-/** @returns the frame, or what is wrong with it; `null` if the tables of fields say what is wrong */
-const toFrame = (object: unknown, bounds: ApiBounds): ClientFrame | readonly Issue[] | null => {
-  if (isText(object)) return { type: 'text', contextId: object.context_id ?? null, text: object.send_text };
-  if (isFlush(object))
-    return { type: 'flush', contextId: object.context_id ?? null, flushId: object.flush_id ?? null };
-  if (isStart(object)) return startFrame(object, bounds);
-  if (isClose(object)) return { type: 'close', contextId: object.context_id ?? null };
-  if (isCancel(object)) return { type: 'cancel', contextId: object.context_id ?? null };
-  return null;
+type FrameReader = (object: JsonObject, bounds: ApiBounds) => ClientFrame | readonly Issue[];
+
+const reader =
+  <Frame>(
+    validate: (object: unknown) => IValidation<Frame>,
+    toFrame: (frame: Frame, bounds: ApiBounds) => ClientFrame | readonly Issue[],
+  ): FrameReader =>
+  (object, bounds) => {
+    const checked = validate(object);
+    return checked.success ? toFrame(checked.data, bounds) : issuesOf(checked.errors, object, [], bounds);
+  };
+
+/** By the discriminator. */
+const readers: Readonly<Record<string, FrameReader>> = {
+  start_context: reader(typia.createValidateEquals<StartContextFrame>(), startFrame),
+  send_text: reader(typia.createValidateEquals<SendTextFrame>(), ({ context_id, send_text }) => ({
+    type: 'text',
+    contextId: context_id ?? null,
+    text: send_text,
+  })),
+  flush: reader(typia.createValidateEquals<FlushFrame>(), ({ context_id, flush_id }) => ({
+    type: 'flush',
+    contextId: context_id ?? null,
+    flushId: flush_id ?? null,
+  })),
+  close_context: reader(typia.createValidateEquals<CloseContextFrame>(), ({ context_id }) => ({
+    type: 'close',
+    contextId: context_id ?? null,
+  })),
+  cancel_context: reader(typia.createValidateEquals<CancelContextFrame>(), ({ context_id }) => ({
+    type: 'cancel',
+    contextId: context_id ?? null,
+  })),
 };
+const discriminators = Object.keys(readers);
 
 /** @returns an id of a client's frame; `null` if there is none, or if it is not a string or too long */
 export const idIn = (object: JsonObject, name: string, { socketIdMax }: ApiBounds): string | null => {
@@ -288,10 +234,10 @@ export const parseClientFrame = (bytes: Buffer, bounds: ApiBounds): ClientFrameR
   });
   const found = discriminators.filter((name) => Object.hasOwn(object, name));
   const [kind] = found;
-  if (kind === undefined) return refuse(`a frame has one of ${discriminators.join(', ')}`);
+  const read = kind === undefined ? undefined : readers[kind];
+  if (read === undefined) return refuse(`a frame has one of ${discriminators.join(', ')}`);
   if (found.length > 1) return refuse(`a frame has only one of ${found.join(', ')}`);
   if (fault !== null) return refuse(fault);
-  const frame = toFrame(object, bounds);
-  if (frame !== null && 'type' in frame) return { ok: true, frame };
-  return refuse(wordIssues(frame ?? objectIssues(kinds[kind] ?? [], object, [], bounds), bounds));
+  const frame = read(object, bounds);
+  return 'type' in frame ? { ok: true, frame } : refuse(wordIssues(frame, bounds));
 };

@@ -50,7 +50,7 @@ export const speechRefusals: readonly (readonly [body: string, ...items: Item[]]
   ['{} {}', jsonInvalid(3, 'Unexpected non-whitespace character after JSON at position 3 (line 1 column 4)')],
   ['01', notJson(1, 'Unexpected number')],
   ['{"temperature":NaN}', unexpectedToken('N')],
-  ['NaN', unexpectedToken('N')],
+  ['NaN', jsonInvalid(null, 'Unexpected token')],
   ['{"temperature":1e999}', jsonInvalid(15, 'Number out of range')],
   [`{"é":-${'9'.repeat(400)}}`, jsonInvalid(5, 'Number out of range')],
   // No object.

@@ -4,20 +4,8 @@
  */
 import typia from 'typia';
 import { parseJsonBody, refuse, type JsonBody } from '../../api/body.js';
-import {
-  fieldIssues,
-  isObject,
-  notAnObject,
-  notANumber,
-  tooLarge,
-  tooSmall,
-  valueError,
-  type ApiBounds,
-  type Field,
-  type Issue,
-  type Loc,
-} from '../../api/issues.js';
-import { stringField, type SpeechRequest } from '../../api/speech-request.js';
+import { issuesOf, type Issue } from '../../api/issues.js';
+import type { SpeechRequest } from '../../api/speech-request.js';
 import type { AskedSettings, Speed } from '../../api/speech-settings.js';
 import type { RequestHead } from '../../front/request-head.js';
 import type { Parser, Responder } from '../../front/speech-route.js';
@@ -38,48 +26,7 @@ interface SpeechBody {
   apply_text_normalization?: Normalization | null;
 }
 
-const isSpeechBody = typia.createIs<SpeechBody>();
-const isSpeed = typia.createIs<Speed | null>();
-const isNormalization = typia.createIs<Normalization | null>();
-
-const speedIssue = (loc: Loc, value: unknown): Issue => {
-  if (typeof value !== 'number') return notANumber(loc, value);
-  return value < 1 ? tooSmall(loc, value, 0.5) : tooLarge(loc, value, 2);
-};
-
-const speedField: Field = {
-  name: 'speed',
-  required: false,
-  accepts: isSpeed,
-  issues: (loc, value) => [speedIssue(loc, value)],
-};
-
-/** Faults of the fields that are used; others may be there. */
-const openIssues = (
-  fields: readonly Field[],
-  value: unknown,
-  loc: Loc,
-  bounds: ApiBounds,
-): readonly Issue[] =>
-  isObject(value)
-    ? fieldIssues(fields, value, loc, bounds).flatMap((issues) => issues ?? [])
-    : [notAnObject(loc, value)];
-
-export const voiceSettingsField: Field = {
-  name: 'voice_settings',
-  required: false,
-  accepts: typia.createIs<SpeechBody['voice_settings']>(),
-  issues: (loc, value, bounds) => openIssues([speedField], value, loc, bounds),
-};
-
-const normalizationField: Field = {
-  name: 'apply_text_normalization',
-  required: false,
-  accepts: isNormalization,
-  issues: (loc, value) => [valueError(loc, value, 'apply_text_normalization must be auto, on or off')],
-};
-
-const bodyFields: readonly Field[] = [stringField('text'), voiceSettingsField, normalizationField];
+const validate = typia.createValidate<SpeechBody>();
 
 /** @param normalization `auto`, and by default, the API leaves it to the service: to the key, or numbers are read as words */
 export const settingsIn = (
@@ -109,9 +56,10 @@ export const parseSpeechBody =
     const before: readonly Issue[] = 'loc' in format ? [format] : [];
     const json: JsonBody = parseJsonBody(bytes, head.contentType, bounds, before);
     if (!json.ok) return json;
-    const body = json.value;
-    if ('loc' in format || !isSpeechBody(body))
-      return refuse([...before, ...openIssues(bodyFields, body, ['body'], bounds)], bounds);
+    const checked = validate(json.value);
+    const bodyIssues = checked.success ? [] : issuesOf(checked.errors, json.value, ['body'], bounds);
+    if ('loc' in format || !checked.success) return refuse([...before, ...bodyIssues], bounds);
+    const body = checked.data;
     const pieces = readTags(body.text);
     const request: SpeechRequest = {
       text: pieces.map(({ text }) => text).join(''),

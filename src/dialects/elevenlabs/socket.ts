@@ -10,7 +10,7 @@
  */
 import typia from 'typia';
 import type { AudioFormat } from '../../api/formats.js';
-import { fieldIssues, valueError, type ApiBounds, type Field } from '../../api/issues.js';
+import { issuesOf, type ApiBounds } from '../../api/issues.js';
 import { idIn, readFrame, wordIssues, type ClientFrame } from '../../api/ws-frames.js';
 import type { OpenContexts, SocketAct, SocketErrorReason, SocketProtocol } from '../../front/ws/protocol.js';
 import type { Bounds } from '../../limits.js';
@@ -18,7 +18,7 @@ import type { SocketFraming } from '../../threads/messages.js';
 import type { MarkedText } from '../../text/replacements.js';
 import { isBlank } from '../../text/words.js';
 import { wordsOf } from './errors.js';
-import { settingsIn, voiceSettingsField, type VoiceSettings } from './request.js';
+import { settingsIn, type VoiceSettings } from './request.js';
 import { TagReader } from './tags.js';
 
 /** Further members are accepted and do nothing: generation_config, try_trigger_generation, dictionaries ... */
@@ -31,24 +31,7 @@ interface ClientMessage {
   voice_settings?: VoiceSettings | null;
 }
 
-const isMessage = typia.createIs<ClientMessage>();
-const isFlag = typia.createIs<boolean | null>();
-
-const optional = (name: string, accepts: Field['accepts'], expected: string): Field => ({
-  name,
-  required: false,
-  accepts,
-  issues: (loc, value) => [valueError(loc, value, `must be ${expected}`)],
-});
-
-const textOrNull = typia.createIs<string | null>();
-
-const messageFields: readonly Field[] = [
-  optional('text', textOrNull, 'a string'),
-  optional('context_id', textOrNull, 'a string'),
-  ...['flush', 'close_context', 'close_socket'].map((name) => optional(name, isFlag, 'true or false')),
-  voiceSettingsField,
-];
+const validate = typia.createValidate<ClientMessage>();
 
 /** The end of a sentence. Clients that send whole sentences put no space after it, so the next would continue its last word. */
 const endsSentence = /[.!?…,;:]["'”’)\]]*$/u;
@@ -115,11 +98,12 @@ export class ElevenLabsProtocol implements SocketProtocol {
       return [{ type: 'refused', reason: 'frameInvalid', text, contextId, flushId: null }];
     };
     if (object === null || fault !== null) return refuse(fault ?? '');
-    if (!isMessage(object)) {
-      const issues = fieldIssues(messageFields, object, [], this.#bounds).flatMap((found) => found ?? []);
-      return refuse(wordIssues(issues, this.#bounds));
-    }
-    return this.#settings.isMulti ? this.#readMulti(object, contexts) : this.#readSingle(object, contexts);
+    const checked = validate(object);
+    if (!checked.success)
+      return refuse(wordIssues(issuesOf(checked.errors, object, [], this.#bounds), this.#bounds));
+    return this.#settings.isMulti
+      ? this.#readMulti(checked.data, contexts)
+      : this.#readSingle(checked.data, contexts);
   }
 
   started(): null {
