@@ -8,127 +8,20 @@
  */
 import { Worker } from 'node:worker_threads';
 import { wrap, type Remote } from 'comlink';
-import type { Installed } from '../accounts/checks.js';
-import type { AddedWord, ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
+import type { ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
 import { nodeEndpoint } from '../comlink-node.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { StorePlace } from '../store/driver.js';
 import type { Pronouncing } from '../threads/messages.js';
-import type { Answer, CallName, KeyView, Question, Role, User } from './contract.js';
 import { ConsoleRefusal } from './refusal.js';
 
-/**
- * Calls of the page that only ask the store. Each looks the user up again, in the same transaction as the act, and by the
- * role that it has now: `signedOut` if it was removed, `forbidden` if a member makes a call of operators, `notFound` for
- * anything outside of a member's account.
- */
-export type StoreCall = Extract<
-  CallName,
-  | 'account'
-  | 'keys'
-  | 'revokeKey'
-  | 'tokens'
-  | 'createToken'
-  | 'revokeToken'
-  | 'usage'
-  | 'balance'
-  | 'users'
-  | 'accounts'
-  | 'createAccount'
-  | 'credit'
-  | 'meterAccount'
-  | 'suspendAccount'
-  | 'deleteAccount'
-  | 'invitations'
-  | 'withdrawInvitations'
-  | 'removeUser'
-  | 'audit'
->;
-
-/** Who acts: the user of the session. */
-export type Actor = Pick<User, 'userId'>;
-
-export type StoreCalls = {
-  readonly [Name in StoreCall]: (by: Actor, question: Question<Name>) => Promise<Answer<Name>>;
+/** Each call, made on the thread. */
+type ThreadCalls = {
+  readonly [Name in keyof ConsoleCalls]: (...args: Parameters<ConsoleCalls[Name]>) => Promise<AnswerOf<Name>>;
 };
 
-/** A session that just began. */
-export interface OpenedSession {
-  /** For the cookie. The store has only its hash, so it is not shown again. */
-  readonly token: string;
-  /** See `device`. */
-  readonly device: string;
-  readonly user: User;
-}
-
-/** The token of a one-time link. The store has only its hash. */
-export interface OneTimeLink {
-  readonly token: string;
-  readonly expiresAtMs: number;
-}
-
-/** Sessions are known by the SHA-256 of their token, in base64url: `hashToken` of `src/accounts/tokens.ts`. */
-export interface ConsoleAdministration extends StoreCalls, Pronouncing {
-  /** Whether there is an operator. */
-  claimed(): Promise<boolean>;
-  /**
-   * A link for the first start: it claims the console. Older ones end.
-   *
-   * @returns `null` if there is an operator already
-   */
-  claimLink(): Promise<OneTimeLink | null>;
-
-  /**
-   * Spends a link of `claimLink` or of `npm run console -- link`. The first operator is created; with a link that was made
-   * later, the operator of that name gets a new password, and its sessions end.
-   *
-   * @param address of the client, for the audit table
-   */
-  claim(question: Question<'claim'>, address: string): Promise<OpenedSession>;
-  /** Refuses a wrong name or password with `forbidden`, in the same time. The caller slows attempts down. */
-  signIn(question: Question<'signIn'>, address: string): Promise<OpenedSession>;
-  /** `notFound` if the link is spent, expired or forged. */
-  invitation(
-    question: Question<'invitation'>,
-  ): Promise<{ readonly role: Role; readonly account: string | null }>;
-  acceptInvitation(question: Question<'acceptInvitation'>, address: string): Promise<OpenedSession>;
-  /**
-   * The value that a browser keeps after this user signed in. Attempts with it have a count of their own. It is derived
-   * from the stored password, so a new password makes it void. An unknown name gets a random one.
-   */
-  device(name: string): Promise<string>;
-
-  /** Who is signed in with this session; `null` if it ended. Notes the activity, at most once a minute. */
-  session(tokenHash: string): Promise<User | null>;
-  /** Which of these sessions have not ended. Notes no activity. */
-  liveSessions(tokenHashes: readonly string[]): Promise<readonly string[]>;
-  /** Ends the session, or all of its user. A session that ended already stays so. */
-  signOut(tokenHash: string, everywhere: boolean): Promise<void>;
-  /** Ends the user's other sessions. `forbidden` with the field `current` if that is wrong. */
-  changePassword(tokenHash: string, question: Question<'changePassword'>): Promise<void>;
-
-  /** A key of the actor's. */
-  key(by: Actor, question: { readonly keyId: number }): Promise<KeyView>;
-  /** @param installed what the key may name */
-  createKey(by: Actor, question: Question<'createKey'>, installed: Installed): Promise<Answer<'createKey'>>;
-  /** As `createKey`. The key keeps voices and a lexicon that it has already, even if they are not installed. */
-  changeKey(by: Actor, question: Question<'changeKey'>, installed: Installed): Promise<Answer<'changeKey'>>;
-  /** The same for an account. For operators. */
-  changeAccount(
-    by: Actor,
-    question: Question<'changeAccount'>,
-    installed: Installed,
-  ): Promise<Answer<'changeAccount'>>;
-  /** For operators. The caller makes the URL. */
-  invite(by: Actor, question: Question<'invite'>): Promise<OneTimeLink>;
-  /** The hidden key of an account, made at first use. `Admission.byId` takes it. */
-  playgroundKey(by: Actor, question: { readonly accountId: number }): Promise<number>;
-  /** @returns `null` if the word is there already */
-  addWord(by: Actor, question: Question<'addWord'>): Promise<AddedWord | null>;
-  /** Notes an act of an operator that changes nothing in the store, such as `voices.reload`. */
-  record(by: Actor, action: string, subject: string): Promise<void>;
-
+export interface ConsoleAdministration extends ThreadCalls, Pronouncing {
   /** Threads that ended and were replaced. */
   readonly restarts: number;
   /** Waits a moment for the calls under way, and ends the thread. Idempotent. */
@@ -262,53 +155,20 @@ class AdministrationThread {
 /** Starts no thread yet: the first call does. */
 export const startAdministration = (options: AdministrationOptions): ConsoleAdministration => {
   const thread = new AdministrationThread(options);
-  const call =
-    <Name extends keyof ConsoleCalls>(name: Name) =>
-    (...args: Parameters<ConsoleCalls[Name]>): Promise<AnswerOf<Name>> =>
-      thread.call(name, ...args);
-  return {
+  const own = {
     get restarts() {
       return thread.restarts;
     },
     close: () => thread.close(),
-    claimed: call('claimed'),
-    claimLink: call('claimLink'),
-    claim: call('claim'),
-    signIn: call('signIn'),
-    invitation: call('invitation'),
-    acceptInvitation: call('acceptInvitation'),
-    device: call('device'),
-    session: call('session'),
-    liveSessions: call('liveSessions'),
-    signOut: call('signOut'),
-    changePassword: call('changePassword'),
-    tokens: call('tokens'),
-    createToken: call('createToken'),
-    revokeToken: call('revokeToken'),
-    invite: call('invite'),
-    invitations: call('invitations'),
-    withdrawInvitations: call('withdrawInvitations'),
-    users: call('users'),
-    removeUser: call('removeUser'),
-    accounts: call('accounts'),
-    account: call('account'),
-    createAccount: call('createAccount'),
-    credit: call('credit'),
-    meterAccount: call('meterAccount'),
-    changeAccount: call('changeAccount'),
-    suspendAccount: call('suspendAccount'),
-    deleteAccount: call('deleteAccount'),
-    key: call('key'),
-    keys: call('keys'),
-    createKey: call('createKey'),
-    changeKey: call('changeKey'),
-    revokeKey: call('revokeKey'),
-    playgroundKey: call('playgroundKey'),
-    usage: call('usage'),
-    balance: call('balance'),
-    addWord: call('addWord'),
-    pronounce: (...question) => thread.pronounce(...question),
-    audit: call('audit'),
-    record: call('record'),
+    pronounce: (...question: Parameters<Pronouncing['pronounce']>) => thread.pronounce(...question),
   };
+  type Call = (...args: Parameters<ConsoleCalls[keyof ConsoleCalls]>) => Promise<unknown>;
+  const call =
+    (name: keyof ConsoleCalls): Call =>
+    (...args) =>
+      thread.call(name, ...args);
+  return new Proxy(own, {
+    get: (_, name: keyof typeof own | keyof ConsoleCalls): unknown =>
+      name in own ? Reflect.get(own, name) : call(name as keyof ConsoleCalls),
+  }) as ConsoleAdministration;
 };

@@ -4,10 +4,11 @@
  */
 import typia, { type IValidation } from 'typia';
 import type { Installed } from '../accounts/checks.js';
-import type { ConsoleAdministration, OpenedSession, StoreCall, StoreCalls } from './administration.js';
 import type { Admission } from '../accounts/admission.js';
 import type { BrowserTokens } from '../accounts/browser-tokens.js';
+import type { OpenedSession } from '../accounts/sessions.js';
 import { canonicalOrigin } from '../config.js';
+import type { ConsoleAdministration } from './administration.js';
 import { badRequest, forOperators, forPeople, signedOut } from './answers.js';
 import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';
 import type { Lexicons } from '../threads/lexicons.js';
@@ -19,95 +20,64 @@ import type { Throttle } from './throttle.js';
 /** `person`: a user at the page, and no program with the user's token. */
 type Who = 'anyone' | 'person' | 'signedIn' | 'operator';
 
-/** Who may make a call. */
-export const whoMay = {
-  session: 'anyone',
-  claim: 'anyone',
-  signIn: 'anyone',
-  invitation: 'anyone',
-  acceptInvitation: 'anyone',
-  signOut: 'anyone',
-  changePassword: 'person',
-  tokens: 'signedIn',
-  createToken: 'person',
-  revokeToken: 'signedIn',
-  account: 'signedIn',
-  keys: 'signedIn',
-  createKey: 'signedIn',
-  changeKey: 'signedIn',
-  revokeKey: 'signedIn',
-  browserToken: 'signedIn',
-  usage: 'signedIn',
-  balance: 'signedIn',
-  users: 'signedIn',
-  voices: 'signedIn',
-  lexicons: 'signedIn',
-  said: 'signedIn',
-  addWord: 'signedIn',
-  accounts: 'operator',
-  createAccount: 'operator',
-  credit: 'operator',
-  meterAccount: 'operator',
-  changeAccount: 'operator',
-  suspendAccount: 'operator',
-  deleteAccount: 'operator',
-  invite: 'operator',
-  invitations: 'operator',
-  withdrawInvitations: 'operator',
-  removeUser: 'operator',
-  reloadVoices: 'operator',
-  audit: 'operator',
-} as const satisfies Record<CallName, Who>;
-
-export const callNames = Object.keys(whoMay) as CallName[];
-
-type Validators = { readonly [N in CallName]: (input: unknown) => IValidation<Question<N>> };
-
-export const validators: Validators = {
-  session: typia.createValidateEquals<Question<'session'>>(),
-  claim: typia.createValidateEquals<Question<'claim'>>(),
-  signIn: typia.createValidateEquals<Question<'signIn'>>(),
-  invitation: typia.createValidateEquals<Question<'invitation'>>(),
-  acceptInvitation: typia.createValidateEquals<Question<'acceptInvitation'>>(),
-  signOut: typia.createValidateEquals<Question<'signOut'>>(),
-  changePassword: typia.createValidateEquals<Question<'changePassword'>>(),
-  tokens: typia.createValidateEquals<Question<'tokens'>>(),
-  createToken: typia.createValidateEquals<Question<'createToken'>>(),
-  revokeToken: typia.createValidateEquals<Question<'revokeToken'>>(),
-  account: typia.createValidateEquals<Question<'account'>>(),
-  keys: typia.createValidateEquals<Question<'keys'>>(),
-  createKey: typia.createValidateEquals<Question<'createKey'>>(),
-  changeKey: typia.createValidateEquals<Question<'changeKey'>>(),
-  revokeKey: typia.createValidateEquals<Question<'revokeKey'>>(),
-  browserToken: typia.createValidateEquals<Question<'browserToken'>>(),
-  usage: typia.createValidateEquals<Question<'usage'>>(),
-  balance: typia.createValidateEquals<Question<'balance'>>(),
-  users: typia.createValidateEquals<Question<'users'>>(),
-  voices: typia.createValidateEquals<Question<'voices'>>(),
-  lexicons: typia.createValidateEquals<Question<'lexicons'>>(),
-  said: typia.createValidateEquals<Question<'said'>>(),
-  addWord: typia.createValidateEquals<Question<'addWord'>>(),
-  accounts: typia.createValidateEquals<Question<'accounts'>>(),
-  createAccount: typia.createValidateEquals<Question<'createAccount'>>(),
-  credit: typia.createValidateEquals<Question<'credit'>>(),
-  meterAccount: typia.createValidateEquals<Question<'meterAccount'>>(),
-  changeAccount: typia.createValidateEquals<Question<'changeAccount'>>(),
-  suspendAccount: typia.createValidateEquals<Question<'suspendAccount'>>(),
-  deleteAccount: typia.createValidateEquals<Question<'deleteAccount'>>(),
-  invite: typia.createValidateEquals<Question<'invite'>>(),
-  invitations: typia.createValidateEquals<Question<'invitations'>>(),
-  withdrawInvitations: typia.createValidateEquals<Question<'withdrawInvitations'>>(),
-  removeUser: typia.createValidateEquals<Question<'removeUser'>>(),
-  reloadVoices: typia.createValidateEquals<Question<'reloadVoices'>>(),
-  audit: typia.createValidateEquals<Question<'audit'>>(),
+export type CallRules = {
+  readonly [N in CallName]: {
+    readonly who: Who;
+    readonly validate: (input: unknown) => IValidation<Question<N>>;
+  };
 };
+
+/** Who may make a call, and what it asks. */
+export const callRules = {
+  session: { who: 'anyone', validate: typia.createValidateEquals<Question<'session'>>() },
+  claim: { who: 'anyone', validate: typia.createValidateEquals<Question<'claim'>>() },
+  signIn: { who: 'anyone', validate: typia.createValidateEquals<Question<'signIn'>>() },
+  invitation: { who: 'anyone', validate: typia.createValidateEquals<Question<'invitation'>>() },
+  acceptInvitation: { who: 'anyone', validate: typia.createValidateEquals<Question<'acceptInvitation'>>() },
+  signOut: { who: 'anyone', validate: typia.createValidateEquals<Question<'signOut'>>() },
+  changePassword: { who: 'person', validate: typia.createValidateEquals<Question<'changePassword'>>() },
+  tokens: { who: 'signedIn', validate: typia.createValidateEquals<Question<'tokens'>>() },
+  createToken: { who: 'person', validate: typia.createValidateEquals<Question<'createToken'>>() },
+  revokeToken: { who: 'signedIn', validate: typia.createValidateEquals<Question<'revokeToken'>>() },
+  account: { who: 'signedIn', validate: typia.createValidateEquals<Question<'account'>>() },
+  keys: { who: 'signedIn', validate: typia.createValidateEquals<Question<'keys'>>() },
+  createKey: { who: 'signedIn', validate: typia.createValidateEquals<Question<'createKey'>>() },
+  changeKey: { who: 'signedIn', validate: typia.createValidateEquals<Question<'changeKey'>>() },
+  revokeKey: { who: 'signedIn', validate: typia.createValidateEquals<Question<'revokeKey'>>() },
+  browserToken: { who: 'signedIn', validate: typia.createValidateEquals<Question<'browserToken'>>() },
+  usage: { who: 'signedIn', validate: typia.createValidateEquals<Question<'usage'>>() },
+  balance: { who: 'signedIn', validate: typia.createValidateEquals<Question<'balance'>>() },
+  users: { who: 'signedIn', validate: typia.createValidateEquals<Question<'users'>>() },
+  voices: { who: 'signedIn', validate: typia.createValidateEquals<Question<'voices'>>() },
+  lexicons: { who: 'signedIn', validate: typia.createValidateEquals<Question<'lexicons'>>() },
+  said: { who: 'signedIn', validate: typia.createValidateEquals<Question<'said'>>() },
+  addWord: { who: 'signedIn', validate: typia.createValidateEquals<Question<'addWord'>>() },
+  accounts: { who: 'operator', validate: typia.createValidateEquals<Question<'accounts'>>() },
+  createAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'createAccount'>>() },
+  credit: { who: 'operator', validate: typia.createValidateEquals<Question<'credit'>>() },
+  meterAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'meterAccount'>>() },
+  changeAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'changeAccount'>>() },
+  suspendAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'suspendAccount'>>() },
+  deleteAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'deleteAccount'>>() },
+  invite: { who: 'operator', validate: typia.createValidateEquals<Question<'invite'>>() },
+  invitations: { who: 'operator', validate: typia.createValidateEquals<Question<'invitations'>>() },
+  withdrawInvitations: {
+    who: 'operator',
+    validate: typia.createValidateEquals<Question<'withdrawInvitations'>>(),
+  },
+  removeUser: { who: 'operator', validate: typia.createValidateEquals<Question<'removeUser'>>() },
+  reloadVoices: { who: 'operator', validate: typia.createValidateEquals<Question<'reloadVoices'>>() },
+  audit: { who: 'operator', validate: typia.createValidateEquals<Question<'audit'>>() },
+} as const satisfies CallRules;
+
+export const callNames = Object.keys(callRules) as CallName[];
 
 /** A call that was read, and who makes it. */
 export interface Caller {
   readonly address: string;
   /** Of the cookie: the session may have ended. */
   readonly tokenHash: string | null;
-  /** Of the last sign-in in this browser: see `ConsoleAdministration.device`. */
+  /** Of the last sign-in in this browser: see `Access.device`. */
   readonly device: string | null;
   readonly session: Session | null;
   /** The browser gets the cookies of this session. */
@@ -116,13 +86,24 @@ export interface Caller {
   readonly end: () => void;
 }
 
+/** Calls that only ask the store. */
+type StoreCall = {
+  [N in CallName & keyof ConsoleAdministration]: ConsoleAdministration[N] extends StoreCalls<N>[N]
+    ? N
+    : never;
+}[CallName & keyof ConsoleAdministration];
+
+type StoreCalls<Names extends CallName> = {
+  readonly [N in Names]: (by: Pick<User, 'userId'>, question: Question<N>) => Promise<Answer<N>>;
+};
+
 type Answers = {
   readonly [N in CallName]: (question: Question<N>, caller: Caller) => Promise<Answer<N>>;
 };
 
 /** @throws {ConsoleRefusal} if the caller may not */
 export const checkRole = (name: CallName, session: Session | null, isProgram: boolean): void => {
-  const who = whoMay[name];
+  const { who }: { readonly who: Who } = callRules[name];
   if (who === 'anyone') return;
   if (session === null) throw signedOut(isProgram);
   if (who === 'person' && session.isProgram) throw forPeople();
@@ -170,7 +151,7 @@ export const createCalls = (parts: CallsParts): Answers => {
     ...about(),
   });
 
-  const store: StoreCalls = administration;
+  const store: StoreCalls<StoreCall> = administration;
   /** Passes a call on to the store, as the signed-in user. */
   const stored =
     <N extends StoreCall>(name: N) =>

@@ -4,13 +4,13 @@ import { withIntegers, type Json } from '../api/openapi-parts.js';
 import type { Handler } from '../front/routes.js';
 import { version } from '../version.js';
 import { jsonReply, replyWhenDone } from './answers.js';
-import { callNames, whoMay } from './calls.js';
+import { callNames, callRules } from './calls.js';
 import type { CallName, Calls, Refusal } from './contract.js';
 import type { Door } from './dispatch.js';
 import type { Sessions } from './sessions.js';
 
 type DescribedCall = {
-  readonly [N in CallName]: (typeof whoMay)[N] extends 'anyone' | 'person' ? never : N;
+  readonly [N in CallName]: (typeof callRules)[N]['who'] extends 'anyone' | 'person' ? never : N;
 }[CallName];
 
 const summaries: Readonly<Record<DescribedCall, string>> = {
@@ -61,7 +61,7 @@ export const administrationDocument = (): Json => {
       post: {
         operationId: name,
         summary: summaries[name],
-        tags: [whoMay[name] === 'operator' ? 'operators' : 'users'],
+        tags: [callRules[name].who === 'operator' ? 'operators' : 'users'],
         requestBody: { required: true, content: content(question) },
         responses: {
           200: { description: 'Done.', content: content(answer) },

@@ -9,7 +9,7 @@ import type { Reply } from '../front/reply.js';
 import { forwardedAddress, type RequestHead } from '../front/request-head.js';
 import type { Handler, Route } from '../front/routes.js';
 import { badRequest, jsonReply, replyFault, replyRefusal, replyWhenDone } from './answers.js';
-import { callNames, checkRole, validators, type Caller, type createCalls } from './calls.js';
+import { callNames, callRules, checkRole, type Caller, type CallRules, type createCalls } from './calls.js';
 import type { CallOrder } from './call-order.js';
 import type { CallName, User } from './contract.js';
 import type { Gate } from './gate.js';
@@ -110,10 +110,11 @@ export class Door {
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- it joins a question with its answer
   #callHandler<N extends CallName>(name: N, calls: ReturnType<typeof createCalls>): Handler {
     const { cookies, sessions } = this.#parts;
+    const rules: CallRules = callRules;
     return (exchange, head) => {
       if (!this.admits(exchange, head)) return;
       const address = this.addressOf(exchange, head);
-      this.readQuestion(exchange, head, validators[name], (question) => {
+      this.readQuestion(exchange, head, rules[name].validate, (question) => {
         const answer = async (): Promise<Reply> => {
           const headers: Header[] = [];
           const session = await sessions.find(exchange, head);

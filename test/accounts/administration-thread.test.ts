@@ -65,7 +65,7 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
   t.match(await administration.session(hashToken(session.token)), { userId: root.userId });
   t.equal(await administration.device('ROOT'), session.device);
 
-  const [ada] = await administration.accounts(root, {});
+  const [ada] = await administration.accounts(root);
   t.match(ada, { name: 'ada', balance: 500, metered: true, keys: 1, users: 0, recentCharacters: 0 });
   const made = await administration.createAccount(root, { name: 'bell', credits: null });
   const { accountId } = made;
@@ -183,7 +183,7 @@ t.test('what is not allowed is refused with its reason', async (t) => {
   const all = { accountId: null, fromMs: 0, toMs: 1, step: 'hour' } as const;
   const refused: Record<ConsoleRefusal['code'], (() => Promise<unknown>)[]> = {
     forbidden: [
-      () => administration.accounts(mia, {}),
+      () => administration.accounts(mia),
       () => administration.createAccount(mia, { name: 'mine', credits: null }),
       () => administration.credit(mia, { accountId: 1, credits: 5 }),
       () => administration.suspendAccount(mia, { accountId: 1, suspended: true }),
@@ -226,7 +226,7 @@ t.test('what is not allowed is refused with its reason', async (t) => {
       () => administration.createKey(root, { accountId, properties: { voices: ['nightjar'] } }, INSTALLED),
       () => administration.createAccount(root, { name: ' a', credits: null }),
     ],
-    signedOut: [() => administration.accounts({ userId: 99 }, {})],
+    signedOut: [() => administration.accounts({ userId: 99 })],
     tooManyAttempts: [],
     unavailable: [],
     failed: [],
@@ -317,8 +317,8 @@ t.test('a thread that dies fails the calls under way, and the next one starts an
 
 t.test('calls beyond the bound are refused at once, and a close ends the others well', async (t) => {
   const { administration, root } = await claimed(t, { administrationCallsMax: 4 });
-  const calls = Array.from({ length: 4 }, () => administration.accounts(root, {}));
-  t.match(await refusalOf(administration.accounts(root, {})), {
+  const calls = Array.from({ length: 4 }, () => administration.accounts(root));
+  t.match(await refusalOf(administration.accounts(root)), {
     code: 'unavailable',
     message: /Too many calls/,
   });
