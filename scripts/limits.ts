@@ -35,7 +35,7 @@ export const fillers: Readonly<Record<string, string>> = {
     voiceTrialMiBMax voiceReadHeapMiBMax lexiconEntriesMax lexiconUnitsMax lexiconTextMax lexiconFilesMax lexiconFileBytesMax
     lexiconFindingsMax`,
   Nobody: `segmentCharactersMax firstSegmentCharactersMax phonemeTextMax firstPhonemeTextMax pronunciationsCachedMax
-    hungThreadsReplacedMax segmentRetriesMax mp3EncodersWarm mp3EncodersIdleMax writeBytesMax senderQueueBytesMax
+    spokenLettersMax hungThreadsReplacedMax segmentRetriesMax mp3EncodersWarm mp3EncodersIdleMax writeBytesMax senderQueueBytesMax
     leaseStepCharacters heapGrowthBytesMax logBytesWaitingMax ledgerBatchMax storeFreeBytesMin storeCheckBytesMax
     storeCacheBytesMax creditAheadMin journalFileBytes administrationHeapMiBMax synthesisHeapMiBMax synthesisYoungHeapMiBMax
     actorHeapMiBMax`,

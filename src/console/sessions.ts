@@ -1,6 +1,7 @@
 /**
  * Who is signed in, and their open streams: speech, WebSockets and live views end with the session that opened them.
  */
+import type { OpenedSession } from '../accounts/sessions.js';
 import { hashToken, isProgramToken } from '../accounts/tokens.js';
 import { KeyedBudget, type Member } from '../byte-budget.js';
 import type { Exchange } from '../front/exchange.js';
@@ -9,7 +10,7 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { describeFault } from '../fault.js';
 import { Latest } from '../latest.js';
-import type { ConsoleAdministration, OpenedSession } from './administration.js';
+import type { ConsoleAdministration } from './administration.js';
 import { signedOut } from './answers.js';
 import type { User } from './contract.js';
 import type { Cookies } from './headers.js';

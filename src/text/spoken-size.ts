@@ -1,6 +1,6 @@
 /**
  * How long a text takes to say. An estimate: the one by which text counts, until its speech is made. It looks at classes of
- * characters, and takes 1 us for 100 of them.
+ * characters, and takes 2 to 3 us for 100 of them.
  */
 import { sizeOf } from './characters.js';
 import type { Replacement } from './replacements.js';
