@@ -9,8 +9,9 @@ import { hashToken } from '../../src/accounts/tokens.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { storePath } from '../../src/store/sqlite/database.js';
-import { AdministrationError, type StoreError } from '../../src/store/store.js';
+import { AdministrationError, type StoreAdministration, type StoreError } from '../../src/store/store.js';
 import { memoryFolder } from '../store/support.js';
+import { pause } from '../support/waiting.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -38,7 +39,7 @@ const setUp = async (t: Test, changed: Partial<Bounds> = {}) => {
         [actor, action, subject, details].join(' | '),
       ),
     );
-  return { dataDir, store, access, sessions, clock, claim, acts };
+  return { dataDir, store, access, sessions, passwords, bounds, nowMs, clock, claim, acts };
 };
 
 const refused = async (t: Test, call: Promise<unknown>, expected: object) => {
@@ -309,6 +310,46 @@ t.test(
     ]);
   },
 );
+
+t.test(
+  'a password that is changed, or a user that is removed, while it is checked opens no session',
+  async (t) => {
+    const { access, claim, store } = await setUp(t);
+    const root = await claim();
+    const { token } = await access.invite(root.user.userId, null);
+    const ben = await access.acceptInvitation({ token, name: 'Ben', password: PASSWORD }, ADDRESS);
+    const signIn = (name: string) => access.signIn({ name, password: PASSWORD }, ADDRESS);
+    // The check takes milliseconds; the change comes in between.
+    const [changed] = await Promise.allSettled([
+      signIn('Root'),
+      store.transact(async (view) => view.setPassword(root.user.userId, 'another')),
+    ]);
+    const [removed] = await Promise.allSettled([
+      signIn('Ben'),
+      store.transact(async (view) => view.removeUser(ben.user.userId)),
+    ]);
+    for (const { status, ...attempt } of [changed, removed]) {
+      t.equal(status, 'rejected');
+      t.match(attempt, { reason: { objection: 'forbidden' } });
+    }
+  },
+);
+
+t.test('a refused sign-in is in the audit before it is answered, however slow the store is', async (t) => {
+  const { acts, bounds, claim, nowMs, passwords, sessions, store } = await setUp(t);
+  await claim();
+  const slow: StoreAdministration = {
+    read: (work) => store.read(work),
+    transact: async (work) => {
+      await pause(50);
+      return store.transact(work);
+    },
+    close: () => store.close(),
+  };
+  const access = new Access({ store: slow, sessions, passwords, bounds, nowMs });
+  await refused(t, access.signIn({ name: 'Root', password: 'wrong' }, ADDRESS), { objection: 'forbidden' });
+  t.match((await acts())[0], /session\.refuse \| Root/);
+});
 
 t.test('passwords are hashed one at a time, by Argon2id, and a flood is refused', async (t) => {
   const passwords = new Passwords(2);

@@ -365,6 +365,16 @@ t.test('500 and 503 match the OpenAPI description', async (t) => {
   t.equal(description.responseFault('GET', '/readyz', ready), null);
 });
 
+t.test('of two keys the first counts, as proxies choose the host by it', async (t) => {
+  const front = await startFront(t);
+  const statusOf = async (key: string, second: string) => {
+    const headers = [`X-Api-Key: ${second}`];
+    return (await RawClient.ask(front.port, { path: '/v1/tts/speakers', key, headers })).status;
+  };
+  t.equal(await statusOf(GOOD_KEY, 'svc_sk_none'), 200);
+  t.equal(await statusOf('svc_sk_none', GOOD_KEY), 401);
+});
+
 t.test('a head of 8,000 bytes is read, as of a browser with the cookies of other programs', async (t) => {
   const front = await startFront(t);
   const headers = [`Cookie: ${'other=1; '.repeat(880)}`];

@@ -312,6 +312,34 @@ t.test('contexts, flushes and text are bounded', (t) => {
   t.end();
 });
 
+t.test('what follows in a message that waited for credit is done when the credit is there', (t) => {
+  const protocol = new ElevenLabsProtocol(
+    {
+      ...{ voiceId: () => 'ada', format: { encoding: 'pcm', sampleRateHz: 16_000 }, normalization: null },
+      ...{ isMulti: true, isAuto: false, isSync: false, idleMsMax: null },
+    },
+    limits,
+  );
+  const decisions: (() => void)[] = [];
+  const { say, session, speech } = createSession({
+    protocol,
+    waitForCredit: (_key, _characters, _slotsOf, decide) => {
+      decisions.push(decide);
+      return { cancel: () => true };
+    },
+  });
+  speech.script = () => undefined;
+  speech.flushScript = () => undefined;
+  say({ text: 'Hello. ', context_id: 'a', flush: true });
+  t.ok(session.isWaiting);
+  t.equal(speech.last.text, '');
+  decisions.shift()?.();
+  t.equal(speech.last.text, 'Hello. ');
+  t.equal(speech.last.flushIds.length, 1, 'the flush of the same message');
+  t.notOk(session.isWaiting);
+  t.end();
+});
+
 t.test('where flushes have no answer, those beyond the bound join the next, and no text is lost', (t) => {
   const settings = {
     voiceId: () => 'ada',

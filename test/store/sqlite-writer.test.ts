@@ -1,7 +1,7 @@
 /** The writer thread of a SQLite store: its death, its store, and the death of its process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { renameSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
@@ -14,7 +14,7 @@ import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Ledger, newWriter, type LedgerBounds } from '../../src/store/ledger.js';
 import { storePath } from '../../src/store/sqlite/database.js';
-import { WriterThread } from '../../src/store/sqlite/writer.js';
+import { SqliteWriter, WriterThread } from '../../src/store/sqlite/writer.js';
 import { createKeys } from '../../scripts/operator.js';
 import { eventually } from '../support/waiting.js';
 import { usageOf } from './usage.js';
@@ -55,6 +55,21 @@ const entriesOf = (dataDir: string, writer: number): number[] => {
 };
 
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
+
+t.test('a commit to a file that is removed meanwhile is not acknowledged', async (t) => {
+  const dataDir = await makeStore(t);
+  const writer = new SqliteWriter(dataDir, limits);
+  const entry = { ...usageOf(1), writer: newWriter(), entry: 1 };
+  t.match(writer.commit([entry]), { ok: true });
+  const removing = {
+    ...{ ...entry, entry: 2 },
+    get atMs() {
+      rmSync(storePath(dataDir));
+      return 1;
+    },
+  };
+  t.match(writer.commit([removing]), { ok: false, fault: 'missing' });
+});
 
 t.test('while commits fail nothing is accepted, and it recovers by itself', async (t) => {
   const dataDir = await makeStore(t);

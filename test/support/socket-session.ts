@@ -1,5 +1,5 @@
 /** A session without a network: the test decides what the socket takes, and the clock stands still. */
-import type { Admittance } from '../../src/accounts/admission.js';
+import type { Admission, Admittance } from '../../src/accounts/admission.js';
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
@@ -122,6 +122,7 @@ export const createSession = (
     readonly books?: Books;
     readonly speech?: FakeSpeech;
     readonly protocol?: SocketProtocol;
+    readonly waitForCredit?: Admission['waitForCredit'];
   } = {},
 ) => {
   const { books = new Books(), speech = new FakeSpeech() } = options;
@@ -138,7 +139,10 @@ export const createSession = (
     protocol: options.protocol ?? specificationProtocol({ ...limits, ...options.bounds }),
     speech,
     lease: new SocketLease({
-      admission: { admit: (_key, characters) => books.admit(characters) },
+      admission: {
+        admit: (_key, characters) => books.admit(characters),
+        ...(options.waitForCredit !== undefined && { waitForCredit: options.waitForCredit }),
+      },
       key: state.key,
       requestId: 'request-1',
       charactersMax: limits.socketCharactersMax,
