@@ -45,7 +45,7 @@ t.test('beside it at full load, first audio of our voices takes at most twice as
   const measure = async (clients: number): Promise<number[]> => {
     const times: number[] = [];
     const ask = async () => {
-      for (let i = 0; i < 16 / clients; i++) times.push(await firstAudioMs(service, 'wren'));
+      for (let i = 0; i < 12 / clients; i++) times.push(await firstAudioMs(service, 'wren'));
     };
     await Promise.all(Array.from({ length: clients }, ask));
     return times;
@@ -70,7 +70,7 @@ t.test('beside it at full load, first audio of our voices takes at most twice as
       const [before, after] = [percentile(alone[clients], share), percentile(beside[clients], share)];
       const figures = `${clients}, p${share * 100}: ${before.toFixed(1)} ms alone, ${after.toFixed(1)} ms beside`;
       t.comment(figures);
-      // The slowest of sixteen also wait for whatever else runs on the machine. A wait for a long step would take longer than the floor.
+      // The slowest of twelve also wait for whatever else runs on the machine. A wait for a long step would take longer than the floor.
       if (share === 0.5) t.ok(after <= Math.max(2 * before, floorMs), figures);
     }
   t.comment(`its own first audio, alone: ${aloneLong.toFixed(0)} ms`);
