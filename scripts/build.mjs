@@ -34,7 +34,7 @@ const filesIn = (folder) =>
   });
 
 /** @returns {string[]} the sorted paths of all sources, from the root */
-const listSources = () =>
+export const listSources = () =>
   sourceFolders
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) => filesIn(join(root, folder)).map((path) => relative(root, path)))
@@ -44,11 +44,10 @@ const listSources = () =>
 
 const runtimePath = () => {
   const path = join(root, 'node_modules', 'node', 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
-  const compiler = join(root, 'node_modules', 'ts-patch', 'bin', 'tspc.js');
-  if (!existsSync(path) || !existsSync(compiler)) {
+  if (!existsSync(path) || !existsSync(join(root, 'node_modules', 'typescript'))) {
     throw new BuildError('The dependencies are not installed. Run `npm ci` first.');
   }
-  return { path, compiler };
+  return path;
 };
 
 /** By content, not by time: correct for a fresh clone, a checkout of an older commit and a touched file. */
@@ -74,23 +73,10 @@ const isFresh = () => {
   return sources.every((source) => /\.d\.[cm]?ts$/.test(source) || existsSync(outputOf(source)));
 };
 
-/** ts-patch keeps a patched compiler here, and locks. A killed compiler leaves its lock, which fails the next one. */
-const removeCompilerLocks = (cache) => {
-  const locks = join(cache, 'locks');
-  if (!existsSync(locks)) return;
-  // The lock of this build is enough.
-  for (const name of readdirSync(locks)) rmSync(join(locks, name), { force: true });
-};
-
-/** Runs tspc with the pinned runtime. The heartbeat of the lock needs this process's event loop: no spawnSync. */
+/** Compiles with the pinned runtime. The heartbeat of the lock needs this process's event loop: no spawnSync. */
 const compile = async (outDir) => {
-  const { path, compiler } = runtimePath();
-  const args = [compiler, '-p', root, '--outDir', outDir, '--incremental', 'false'];
-  if (process.stderr.isTTY) args.push('--pretty');
-  const cache = join(root, 'node_modules', '.cache', 'ts-patch');
-  removeCompilerLocks(cache);
-  const env = { ...process.env, TSP_CACHE_DIR: cache };
-  const child = spawn(path, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const args = [join(root, 'scripts', 'compile.mjs'), outDir];
+  const child = spawn(runtimePath(), args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
   const stop = (signal) => {
     child.kill('SIGKILL');
     rmSync(outDir, { recursive: true, force: true });

@@ -7,7 +7,6 @@ import {
   readdirSync,
   rmSync,
   symlinkSync,
-  watch,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -36,7 +35,15 @@ declare const setInterval: (listener: () => void, ms: number) => void;
 const createClone = (t: Test): string => {
   const root = t.testdir();
   for (const folder of ['scripts', 'src', 'node_modules']) mkdirSync(join(root, folder));
-  for (const name of ['build.mjs', 'bundle.mjs', 'lock.mjs', 'run.mjs', 'start.mjs', 'syrinx']) {
+  for (const name of [
+    'build.mjs',
+    'bundle.mjs',
+    'compile.mjs',
+    'lock.mjs',
+    'run.mjs',
+    'start.mjs',
+    'syrinx',
+  ]) {
     copyFileSync(join(packageRoot, 'scripts', name), join(root, 'scripts', name));
   }
   const settings = JSON.parse(readSource('tsconfig.json')) as { compilerOptions: object };
@@ -96,11 +103,11 @@ void t.test(
 void t.test('a source that does not compile is a readable error, and the build stays stale', async (t) => {
   const root = createClone(t);
   await run(root, 'scripts/build.mjs', '--quiet');
-  writeFileSync(join(root, 'src', 'main.ts'), "export const count: number = 'three';\n");
+  writeFileSync(join(root, 'src', 'main.ts'), "export const count = 'three;\n");
   for (let attempt = 0; attempt < 2; attempt++) {
     const failed = await run(root, 'scripts/run.mjs', 'src/main.js');
     t.equal(failed.code, 1);
-    t.match(failed.stderr, /src\/main\.ts\(1,14\): error TS2322/);
+    t.match(failed.stderr, /src\/main\.ts:1:28:/);
     t.notMatch(failed.stderr, /at .*build\.mjs/, 'no stack trace of the build');
     t.equal(failed.stdout, '', 'the previous build does not run');
   }
@@ -121,20 +128,6 @@ void t.test('a killed build is repeated', async (t) => {
   t.equal(again.code, 0, again.stderr);
   t.ok(existsSync(join(root, 'dist', 'src', 'main.js')));
   t.strictSame(leftovers(root), []);
-});
-
-void t.test('a killed compiler does not stop the next build with its locks', async (t) => {
-  const root = createClone(t);
-  const locks = join(root, 'node_modules', '.cache', 'ts-patch', 'locks');
-  mkdirSync(locks, { recursive: true });
-  const names = new Set<string>();
-  const watcher = watch(locks, (_event, name) => names.add(name ?? ''));
-  t.teardown(() => watcher.close());
-  await run(root, 'scripts/build.mjs', '--quiet');
-  t.ok(names.size > 0);
-  for (const name of names) writeFileSync(join(locks, name), '');
-  const { code, stderr } = await run(root, 'scripts/build.mjs', '--quiet');
-  t.equal(code, 0, stderr);
 });
 
 void t.test('SIGTERM during a build ends it at once and leaves nothing', async (t) => {
