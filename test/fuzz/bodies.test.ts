@@ -1,4 +1,4 @@
 import t from 'tap';
 import { testBodies } from './body-properties.js';
 
-testBodies(t, 0.1);
+testBodies(t, 0.02);
