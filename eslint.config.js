@@ -54,6 +54,19 @@ export default defineConfig(
     rules: { 'no-restricted-syntax': 'off' },
   },
   {
+    files: ['src/**/*.ts'],
+    ignores: ['src/client/**', 'src/console/web/**'],
+    rules: {
+      'no-restricted-globals': [
+        'error',
+        {
+          name: 'URLSearchParams',
+          message: 'Use Query of src/front/query.ts: a hostile query costs it nothing.',
+        },
+      ],
+    },
+  },
+  {
     files: ['scripts/**/*.ts', 'test/**/*.ts'],
     rules: { 'no-console': 'off' },
   },

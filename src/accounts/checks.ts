@@ -25,7 +25,8 @@ export const checkCredits = (credits: number, min: number, field = 'credits'): v
 export const handleOf = (name: string): string => name.normalize('NFKC').toLowerCase();
 
 export const checkName = (what: string, name: string): void => {
-  if (!/^[^\s\p{C}](?:[^\p{C}]*[^\s\p{C}])?$/u.test(name) || name.length > NAME_MAX || looksLikeKey(name))
+  const isShown = !/[\p{C}\p{Default_Ignorable_Code_Point}]|^\s|\s$|^$/u.test(name);
+  if (!isShown || name.length > NAME_MAX || looksLikeKey(name))
     throw new AdministrationError(
       `The name of ${what} has 1 to ${NAME_MAX} printable characters, no space at either end, and does not look like ` +
         'a key',

@@ -1,6 +1,7 @@
 /** Reads a call of the page, checks it, and answers it. */
 import type { IValidation } from 'typia';
 import { parseJsonBody } from '../api/body.js';
+import { quoted, type QuoteBound } from '../api/quoted.js';
 import type { Member } from '../byte-budget.js';
 import { readBody } from '../front/body-reader.js';
 import type { Header } from '../front/cors.js';
@@ -90,9 +91,10 @@ export class Door {
     readBody(exchange, head, ARRIVING, (bytes) => {
       try {
         if (!isJson) throw badRequest('Send JSON, with the content-type application/json.');
-        const json = parseJsonBody(bytes, head.contentType, exchange.services.bounds);
+        const { bounds } = exchange.services;
+        const json = parseJsonBody(bytes, head.contentType, bounds);
         if (!json.ok) throw badRequest('The request is not valid JSON.');
-        onQuestion(checked(validate(json.value)), bytes.length);
+        onQuestion(checked(validate(json.value), bounds), bytes.length);
       } catch (error) {
         replyFault(exchange, error);
       }
@@ -157,10 +159,10 @@ const wanted = (expected: string): string => {
 };
 
 /** @throws {ConsoleRefusal} names the field and what it takes */
-const checked = <Q>(result: IValidation<Q>): Q => {
+const checked = <Q>(result: IValidation<Q>, bounds: QuoteBound): Q => {
   if (result.success) return result.data;
   const [first] = result.errors;
-  const field = first?.path.replace(/^\$input\.?/, '') ?? '';
+  const field = quoted(first?.path.replace(/^\$input\.?/, '') ?? '', bounds);
   if (first === undefined || field === '')
     throw badRequest('The request does not have the form that this call takes.');
   throw badRequest(`${field} must be ${wanted(first.expected)}.`, field);

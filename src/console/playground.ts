@@ -21,6 +21,7 @@ import {
 } from '../front/specification.js';
 import { speak } from '../front/speech-route.js';
 import type { SocketAuthentication } from '../front/ws/socket-route.js';
+import { Query } from '../front/query.js';
 import type { ActiveKey } from '../store/store.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
@@ -48,7 +49,7 @@ const keyOf = async (
   admission.byId(await administration.playgroundKey(session.user, { accountId }));
 
 const accountIn = (head: RequestHead): number => {
-  const text = new URLSearchParams(head.query).get('accountId') ?? '';
+  const text = new Query(head.query).get('accountId') ?? '';
   const accountId = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
   if (!isId(accountId)) throw badRequest('accountId must be the number of an account.', 'accountId');
   return accountId;

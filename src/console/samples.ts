@@ -7,6 +7,7 @@ import { settingsOf } from '../api/speech-settings.js';
 import type { Lease } from '../accounts/lease.js';
 import type { Reply } from '../front/reply.js';
 import type { Handler } from '../front/routes.js';
+import { Query } from '../front/query.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
 import { replyWhenDone } from './answers.js';
@@ -128,7 +129,7 @@ export const sampleRoute =
     if (!door.admits(exchange, head)) return;
     const answer = async (): Promise<Reply> => {
       await sessions.demand(exchange, head);
-      const body = await samples.of(new URLSearchParams(head.query).get('voice') ?? '');
+      const body = await samples.of(new Query(head.query).get('voice') ?? '');
       return { status: 200, contentType: 'audio/mpeg', body };
     };
     replyWhenDone(exchange, answer());

@@ -4,6 +4,7 @@ import type { Exchange } from '../front/exchange.js';
 import { reply } from '../front/reply.js';
 import { ResponseSender } from '../front/response-sender.js';
 import type { Handler } from '../front/routes.js';
+import { Query } from '../front/query.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
 import type { CallsParts } from './calls.js';
@@ -67,15 +68,14 @@ export const csvRecords = (rows: readonly UsageRow[]): string =>
 const isQuestion = typia.createEquals<UsageQuestion>();
 
 const questionIn = (query: string): UsageQuestion => {
-  const fields = Object.fromEntries(new URLSearchParams(query));
-  const { accountId = '', fromMs, toMs, step } = fields;
-  const number = (text: string | undefined): number =>
-    /^\d{1,16}$/.test(text ?? '') ? Number(text) : Number.NaN;
+  const fields = new Query(query);
+  const number = (text: string | null): number => (/^\d{1,16}$/.test(text ?? '') ? Number(text) : Number.NaN);
+  const accountId = fields.get('accountId') ?? '';
   const question = {
     accountId: accountId === '' ? null : number(accountId),
-    fromMs: number(fromMs),
-    toMs: number(toMs),
-    step,
+    fromMs: number(fields.get('fromMs')),
+    toMs: number(fields.get('toMs')),
+    step: fields.get('step'),
   };
   if (isQuestion(question)) return question;
   throw badRequest('The file needs fromMs, toMs and step (hour or day), and accountId for one account.');

@@ -15,6 +15,7 @@ import { streamResponder } from '../front/responders.js';
 import { speechBody } from '../front/specification.js';
 import { speechRoute } from '../front/speech-route.js';
 import { SOCKET_PATH } from '../front/ws/sockets.js';
+import { Query } from '../front/query.js';
 import type { DialectParts, HttpDialect } from './http-listener.js';
 
 const INVALID =
@@ -34,7 +35,7 @@ const errorsOf = (parts: DialectParts): ErrorShape => {
 export const browser = (port: number, parts: DialectParts, tokens: BrowserTokens): HttpDialect => {
   const { admission, shared, speech } = parts;
   const authenticate = ({ origin }: Exchange, { query }: RequestHead): Authentication => {
-    const token = new URLSearchParams(query).get('token') ?? '';
+    const token = new Query(query).get('token') ?? '';
     if (token === '' || origin === '') return { ok: false, code: 'keyMissing' };
     const keyId = tokens.keyIdOf(token, origin);
     return keyId === null ? { ok: false, code: 'keyUnknown' } : admission.byId(keyId);

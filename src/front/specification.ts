@@ -16,6 +16,7 @@ import { identify, reply, replyError } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import { rawResponder, streamResponder, wholeResponder } from './responders.js';
 import type { Handler, Route } from './routes.js';
+import { Query } from './query.js';
 import {
   authenticate,
   speechRoute,
@@ -94,7 +95,7 @@ const openApi = (speech: Pick<Speech, 'voices'>, bounds: Bounds): ((key: ActiveK
 export const speechBody: Parser = (body, head, bounds) => parseSpeechRequest(body, head.contentType, bounds);
 
 const platformBody: Parser = (body, head, bounds) =>
-  parseVoicePlatform(body, head.contentType, new URLSearchParams(head.query).get('voice'), bounds);
+  parseVoicePlatform(body, head.contentType, new Query(head.query).get('voice'), bounds);
 
 export interface SpecificationParts extends SpeechRouteParts {
   readonly readiness: Readiness;

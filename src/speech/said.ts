@@ -2,7 +2,9 @@
 import { setImmediate } from 'node:timers/promises';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
+import { primaryLanguage } from '../text/language.js';
 import type { Lexicon } from '../text/lexicon.js';
+import { partsOf } from '../text/long-segments.js';
 import { ipaPlace, spellingsOf, type Origins, type Replacement } from '../text/replacements.js';
 import { Segmenter } from '../text/segments.js';
 import type { WrittenSegment } from '../threads/messages.js';
@@ -48,9 +50,17 @@ export const draftOf = async (text: string, parts: DraftParts): Promise<Draft> =
   const segments: Draft['segments'][number][] = [];
   for (const segment of [...segmenter.push(text), ...segmenter.flush()]) {
     await setImmediate();
-    const { words, spoken = [] } = requestOf(segment, settings, bounds, language, lexicons, origins);
-    const forms = hasPhonemes ? spoken : spellingsOf(spoken);
-    segments.push({ text: segment.text, words, spoken: forms, continues: segment.tokenContinues });
+    const { spoken: all = [] } = requestOf(segment, settings, bounds, language, lexicons, origins);
+    const parts = partsOf({ segment, spoken: all }, bounds.spokenLettersMax, primaryLanguage(language));
+    const by = all.map((form) => origins.get(form)).values();
+    for (const { segment: part, spoken } of parts) {
+      for (const form of spoken) {
+        const origin = by.next().value;
+        if (origin !== undefined) origins.set(form, origin);
+      }
+      const forms = hasPhonemes ? spoken : spellingsOf(spoken);
+      segments.push({ text: part.text, words: part.words, spoken: forms, continues: part.tokenContinues });
+    }
   }
   return { segments, origins };
 };

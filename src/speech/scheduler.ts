@@ -82,6 +82,8 @@ interface RunningSegment {
   readonly segment: ScheduledSegment;
   /** Of what is expected: beyond what has come, once that was more than expected. */
   moreMs: number;
+  /** What it has of the bounds of unsent audio. Of a long segment, that is little until its audio comes. */
+  heldMs: number;
   move: (startMs: number) => void;
 }
 
@@ -351,12 +353,17 @@ export class Scheduler {
   /** So much audio of a running segment has come. */
   came(context: ScheduledContext, index: number, durationMs: number): void {
     const entry = context.running.find(({ segment }) => segment.index === index);
-    if (entry === undefined || durationMs + entry.moreMs <= entry.segment.expectedMs) return;
-    entry.moreMs = MORE_MS;
-    entry.segment.expectedMs = durationMs + MORE_MS;
-    context.unsent.started(index, entry.segment.expectedMs);
+    if (entry === undefined) return;
+    if (durationMs + entry.moreMs > entry.segment.expectedMs) {
+      entry.moreMs = MORE_MS;
+      entry.segment.expectedMs = durationMs + MORE_MS;
+      for (const { segment, move } of context.running) move(context.startOf(segment.index));
+    }
+    const heldMs = Math.min(entry.segment.expectedMs, durationMs + MORE_MS);
+    if (heldMs <= entry.heldMs) return;
+    entry.heldMs = heldMs;
+    context.unsent.started(index, heldMs);
     this.#hold(context);
-    for (const { segment, move } of context.running) move(context.startOf(segment.index));
   }
 
   /** A running segment is complete. */
@@ -495,9 +502,10 @@ export class Scheduler {
     context.order = ++this.#order;
     const startMs = context.startOf(segment.index);
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
-    const entry: RunningSegment = { segment, moreMs: 0, move: () => undefined };
+    const heldMs = Math.min(segment.expectedMs, this.#options.bounds.unsentAudioMsMax);
+    const entry: RunningSegment = { segment, moreMs: 0, heldMs, move: () => undefined };
     running.push(entry);
-    context.unsent.started(segment.index, segment.expectedMs);
+    context.unsent.started(segment.index, heldMs);
     this.#hold(context);
     entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }

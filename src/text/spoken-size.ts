@@ -22,7 +22,8 @@ const long: readonly (readonly [RegExp, number])[] = [
   // Words without a vowel are spelled, and so are long runs of consonants.
   [/[bcdfghj-np-tv-xz]{5,}|\b[bcdfghj-np-tv-xz]{2,4}\b/gi, 3],
   // Signs that are read by name.
-  [/[#$%&+=@~^|\\]/g, 4],
+  [/[#%&@\\^]/g, 4],
+  [/[\p{Sm}\p{Sc}\p{No}\p{Nl}§°]/gu, 8],
   // A word, or a phrase, in one character.
   [/[\u3300-\u33ff\ufdf0-\ufdfd]/g, 24],
 ];

@@ -61,6 +61,19 @@ t.test('a word that a member adds holds at once, for its account only, and the a
   });
 });
 
+t.test('words that are long to say hold up no other call, and each keeps its entry', async (t) => {
+  await member.call('addWord', { accountId, word: 'zq', spoken: '123456789 987654' });
+  const text = 'zq '.repeat(400);
+  let isSaid = false;
+  const said = member.call('said', { ...question, text }).finally(() => (isSaid = true));
+  let answered = 0;
+  for (; !isSaid; answered++) await operator.call('account', { accountId: other.accountId });
+  const { words } = await said;
+  t.equal(words.filter(({ by }) => by === 'lexicon (account ada): zq').length, 400);
+  // A segment of 66 such words was one step of half a second.
+  t.ok(answered >= 20, `${answered} calls were answered meanwhile`);
+});
+
 t.test('a word of an account that has words is added without a reading of all files', async (t) => {
   const readings = service.logged('lexicons read').length;
   for (let index = 0; index < 20; index++)

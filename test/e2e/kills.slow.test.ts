@@ -156,18 +156,21 @@ const live = async (
 
 const firstSeed = seedOfRun();
 for (let seed = firstSeed; seed < firstSeed + times; seed++)
-  t.test(`schedule SYRINX_FUZZ_SEED=${seed}: requests, aborts, faults, two kills and an orderly end`, async (t) => {
-    const dataDir = join(temporaryFolder(t), 'data');
-    const random = seededRandom(seed);
-    const keys = await createKeys(dataDir, [
-      ['metered', 9_000],
-      ['metered', null],
-      ['unmetered', null],
-    ]);
-    for (const killed of [true, true, false]) {
-      await live(t, dataDir, keys, random, killed);
-      sumsAreRight(t, dataDir);
-      const metered = balances(dataDir).find(({ name }) => name === 'metered');
-      t.ok((metered?.balance ?? -1) >= 0, 'no speech without credit');
-    }
-  });
+  t.test(
+    `schedule SYRINX_FUZZ_SEED=${seed}: requests, aborts, faults, two kills and an orderly end`,
+    async (t) => {
+      const dataDir = join(temporaryFolder(t), 'data');
+      const random = seededRandom(seed);
+      const keys = await createKeys(dataDir, [
+        ['metered', 9_000],
+        ['metered', null],
+        ['unmetered', null],
+      ]);
+      for (const killed of [true, true, false]) {
+        await live(t, dataDir, keys, random, killed);
+        sumsAreRight(t, dataDir);
+        const metered = balances(dataDir).find(({ name }) => name === 'metered');
+        t.ok((metered?.balance ?? -1) >= 0, 'no speech without credit');
+      }
+    },
+  );

@@ -390,6 +390,22 @@ const simulate = (seed: number): string | undefined => {
   return problem;
 };
 
+t.test(
+  'a segment that is expected to be very long takes little of the audio budget until its audio comes',
+  (t) => {
+    const { scheduler, starts, open } = bench({ unsentAudioMsMax: 10_000 });
+    const context = open({}, { bytesPerMs: 128 });
+    context.enqueue({ ...segment(0), expectedMs: 350_000 });
+    t.equal(scheduler.audio.bytes, 10_000 * 128, 'a few of them must not stop the speech of everybody');
+    scheduler.came(context.context, 0, 9_000);
+    t.equal(scheduler.audio.bytes, 11_000 * 128, 'what came, and a little more');
+    context.finished(starts[0]!.segment, 300_000);
+    t.equal(scheduler.audio.bytes, 300_000 * 128);
+    context.close();
+    t.end();
+  },
+);
+
 t.test('a segment that outlasts its estimate never takes the audio budget below zero', (t) => {
   const BYTES_PER_MS = 48;
   const { scheduler, starts, open } = bench({ threads: 2, jobsMax: 2 });

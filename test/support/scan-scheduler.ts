@@ -266,7 +266,10 @@ export class ScanScheduler implements Policy<ScanContext> {
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
     const entry: RunningSegment = { segment, move: () => undefined };
     running.push(entry);
-    context.unsent.started(segment.index, segment.expectedMs);
+    context.unsent.started(
+      segment.index,
+      Math.min(segment.expectedMs, this.#options.bounds.unsentAudioMsMax),
+    );
     this.#hold(context);
     entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }

@@ -8,6 +8,7 @@ import { lineResponder, wholeResponder, type WholeShape } from '../../front/resp
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
 import { speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
+import { Query } from '../../front/query.js';
 import type { ActiveKey } from '../../store/store.js';
 import { audioResponders } from '../audio.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
@@ -91,7 +92,7 @@ export const elevenLabs = (
     {
       path: '/v2/voices',
       method: 'get',
-      handler: keyedJson(keyed, (key, { query }) => voicePage(voiceIds(key), new URLSearchParams(query))),
+      handler: keyedJson(keyed, (key, { query }) => voicePage(voiceIds(key), new Query(query))),
     },
     { path: '/v1/models', method: 'get', handler: keyedJson(keyed, models) },
     { path: '/v1/voices/:voice', method: 'get', handler: voiceRoute(voiceView) },

@@ -6,6 +6,7 @@ import { errors } from '../../errors.js';
 import { replyError, replyRefused } from '../../front/reply.js';
 import { keyIn, withoutBearer, type RequestHead } from '../../front/request-head.js';
 import type { RefusedSocket, SocketAuthentication } from '../../front/ws/socket-route.js';
+import { Query } from '../../front/query.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { DialectParts } from '../http-listener.js';
 import type { StockVoices } from '../stock-voices.js';
@@ -19,7 +20,7 @@ export interface HandshakeParts extends Pick<DialectParts, 'admission' | 'bounds
 }
 
 /** `inactivity_timeout` is in seconds. */
-const idleMsIn = (query: URLSearchParams, { bounds }: HandshakeParts): number => {
+const idleMsIn = (query: Query, { bounds }: HandshakeParts): number => {
   const ms = Number(query.get('inactivity_timeout')) * 1_000;
   return ms > 0 ? Math.min(ms, bounds.elevenLabsIdleMsMax) : bounds.elevenLabsIdleMs;
 };
@@ -36,7 +37,7 @@ const refusalOf = ({ admission }: HandshakeParts, key: ActiveKey): Code | null =
 
 /** The key of a handshake; empty if it comes with the first message. */
 const keyOfHandshake = (head: RequestHead): string =>
-  keyIn(head) || withoutBearer(new URLSearchParams(head.query).get('authorization') ?? '');
+  keyIn(head) || withoutBearer(new Query(head.query).get('authorization') ?? '');
 
 export const comesWithoutKey = (head: RequestHead): boolean => keyOfHandshake(head) === '';
 
@@ -44,7 +45,7 @@ export const socketAuthentication =
   (parts: HandshakeParts): SocketAuthentication =>
   (exchange, head, proceed) => {
     const { admission, bounds, speech } = parts;
-    const query = new URLSearchParams(head.query);
+    const query = new Query(head.query);
     const format = formatIn(query, bounds);
     if ('loc' in format) {
       const { status, body }: Refusal = refuse([format], bounds);

@@ -2,6 +2,7 @@
 import type { Standing } from '../../accounts/admission.js';
 import type { ActiveKey } from '../../store/store.js';
 import { primaryLanguage } from '../../text/language.js';
+import type { Query } from '../../front/query.js';
 
 /** Those of a voice here are always the same. */
 export const voiceSettings = JSON.stringify({
@@ -31,7 +32,7 @@ export const voiceList = (voiceIds: readonly string[]): string =>
   JSON.stringify({ voices: voiceIds.map((id) => voiceOf(id)) });
 
 /** The second version of the list has pages. All voices fit one. */
-export const voicePage = (voiceIds: readonly string[], query: URLSearchParams): string => {
+export const voicePage = (voiceIds: readonly string[], query: Query): string => {
   const search = (query.get('search') ?? '').toLowerCase();
   const voices = voiceIds.filter((id) => id.toLowerCase().includes(search)).map((id) => voiceOf(id));
   return JSON.stringify({ voices, has_more: false, total_count: voices.length, next_page_token: null });

@@ -9,6 +9,7 @@ import type { SpeechRequest } from '../../api/speech-request.js';
 import type { AskedSettings, Speed } from '../../api/speech-settings.js';
 import type { RequestHead } from '../../front/request-head.js';
 import type { Parser, Responder } from '../../front/speech-route.js';
+import { Query } from '../../front/query.js';
 import type { ActiveKey } from '../../store/store.js';
 import { formatIn } from './formats.js';
 import { readTags } from './tags.js';
@@ -52,7 +53,7 @@ export interface Reading {
 export const parseSpeechBody =
   ({ voiceIn, timestamps, responderOf }: Reading): Parser =>
   (bytes, head, bounds, key) => {
-    const format = formatIn(new URLSearchParams(head.query), bounds);
+    const format = formatIn(new Query(head.query), bounds);
     const before: readonly Issue[] = 'loc' in format ? [format] : [];
     const json: JsonBody = parseJsonBody(bytes, head.contentType, bounds, before);
     if (!json.ok) return json;

@@ -14,11 +14,5 @@ t.test("Piper's voices sound the same on a GPU", { skip: missingGpu }, async (t)
   // The software device compiles the generator for a minute and a half: `npm run nightly` tries it.
   const graphs = times > 1 ? 'all' : ['small/flow'];
   // Short pieces: the software device takes seconds for a long one.
-  await sameOnGpu(
-    t,
-    folder,
-    'small',
-    { ...limits, stepComputeMsTarget: 0.1 },
-    graphs,
-  );
+  await sameOnGpu(t, folder, 'small', { ...limits, stepComputeMsTarget: 0.1 }, graphs);
 });
