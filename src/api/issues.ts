@@ -161,19 +161,20 @@ const wrongType = (loc: Loc, value: unknown, expected: string): Issue => {
 };
 
 /**
- * @param errors of typia, about the fields in the order in which they are declared and then about further keys
+ * @param errors of typia, about the fields in the order in which they are declared and then about further keys. They are
+ *   taken out: typia keeps the errors of its last check, with what the caller sent
  * @param whole the value that typia checked
  * @param loc of that value
  */
 export const issuesOf = (
-  errors: readonly IValidation.IError[],
+  errors: IValidation.IError[],
   whole: unknown,
   loc: Loc,
   { validationItemsMax }: ApiBounds,
 ): Issue[] => {
   const issues: Issue[] = [];
   const arrays = new Set<unknown>();
-  for (const { path, expected, value } of errors.slice(0, validationItemsMax)) {
+  for (const { path, expected, value } of errors.splice(0).slice(0, validationItemsMax)) {
     const names = locIn(path);
     const parent = names.slice(0, -1).reduce((object: unknown, name) => (object as JsonObject)[name], whole);
     const valueLoc = [...loc, ...names];

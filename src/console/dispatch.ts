@@ -161,7 +161,8 @@ const wanted = (expected: string): string => {
 /** @throws {ConsoleRefusal} names the field and what it takes */
 const checked = <Q>(result: IValidation<Q>, bounds: QuoteBound): Q => {
   if (result.success) return result.data;
-  const [first] = result.errors;
+  // Typia keeps the errors of its last check, with what the caller sent.
+  const [first] = result.errors.splice(0);
   const field = quoted(first?.path.replace(/^\$input\.?/, '') ?? '', bounds);
   if (first === undefined || field === '')
     throw badRequest('The request does not have the form that this call takes.');
