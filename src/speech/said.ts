@@ -54,6 +54,7 @@ export const draftOf = async (text: string, parts: DraftParts): Promise<Draft> =
     const parts = partsOf({ segment, spoken: all }, bounds.spokenLettersMax, primaryLanguage(language));
     const by = all.map((form) => origins.get(form)).values();
     for (const { segment: part, spoken } of parts) {
+      // The forms of a divided segment are copies.
       for (const form of spoken) {
         const origin = by.next().value;
         if (origin !== undefined) origins.set(form, origin);

@@ -7,7 +7,7 @@ import type { Bounds } from '../limits.js';
 import { codePointCount, endOfSlice } from '../text/code-points.js';
 import { primaryLanguage } from '../text/language.js';
 import { pronounced, type Lexicon } from '../text/lexicon.js';
-import { partsOf, type SpokenSegment } from '../text/long-segments.js';
+import { partsOf, type SpokenPart } from '../text/long-segments.js';
 import { normalise } from '../text/normalise/normalise.js';
 import { MarkedForms } from '../text/marked-forms.js';
 import {
@@ -376,18 +376,18 @@ export class Utterances {
   }
 
   /** @param whole what is asked of the segment that it is a part of */
-  #schedule({ segment, spoken }: SpokenSegment, whole: ReturnType<typeof requestOf>): ScheduledSegment {
+  #schedule({ segment, spoken, size }: SpokenPart, whole: ReturnType<typeof requestOf>): ScheduledSegment {
     const { text, words, before, beforeIsWhole = false, after } = segment;
     const { speed } = whole.settings;
     this.#charges.push(this.#uncharged + codePointCount(text));
     this.#uncharged = 0;
-    const size = words.length === 0 ? 0 : spokenSize({ text, words, spoken });
     const expectedMs = whole.pauseMs ?? spokenMs(size, speed);
     this.#cutUnits += text.length;
     if (whole.pauseMs === undefined) this.#cutMs += expectedMs;
     const scheduled = { ...segment, ...this.takeBlank(), index: this.#cutSegments++, expectedMs };
-    const request = { ...whole, text, words, before, beforeIsWhole, after };
-    this.#requestOf.set(scheduled, spoken.length === 0 ? request : { ...request, spoken });
+    // A part may have none of the forms of the whole.
+    const forms = whole.spoken === undefined ? {} : { spoken };
+    this.#requestOf.set(scheduled, { ...whole, text, words, before, beforeIsWhole, after, ...forms });
     return scheduled;
   }
 }

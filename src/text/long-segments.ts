@@ -10,6 +10,14 @@ export interface SpokenSegment {
   readonly spoken: readonly Replacement[];
 }
 
+/** A part of a segment, and how long it takes to say, in letters. */
+export interface SpokenPart extends SpokenSegment {
+  readonly size: number;
+}
+
+const sizeOf = ({ segment: { text, words }, spoken }: SpokenSegment): number =>
+  words.length === 0 ? 0 : spokenSize({ text, words, spoken });
+
 /** The first word of each part. A form is in one part, and so is a word. */
 const partStarts = ({ segment: { text, words }, spoken }: SpokenSegment, sizeMax: number): number[] => {
   const starts = [0];
@@ -34,12 +42,13 @@ const partStarts = ({ segment: { text, words }, spoken }: SpokenSegment, sizeMax
  *
  * @param code primary subtag of the language: `de`
  */
-export const partsOf = (whole: SpokenSegment, sizeMax: number, code: string): readonly SpokenSegment[] => {
+export const partsOf = (whole: SpokenSegment, sizeMax: number, code: string): readonly SpokenPart[] => {
   const { segment, spoken } = whole;
   const { text, words } = segment;
-  if (words.length < 2 || spokenSize({ text, words, spoken }) <= sizeMax) return [whole];
+  const size = sizeOf(whole);
+  if (words.length < 2 || size <= sizeMax) return [{ ...whole, size }];
   const starts = partStarts(whole, sizeMax);
-  const parts: SpokenSegment[] = [];
+  const parts: SpokenPart[] = [];
   let { before, beforeIsWhole = false } = segment;
   for (const [place, first] of starts.entries()) {
     const isLast = place === starts.length - 1;
@@ -48,7 +57,7 @@ export const partsOf = (whole: SpokenSegment, sizeMax: number, code: string): re
     const to = isLast ? text.length : words[end]!.start;
     const own = text.slice(from, to);
     const after = isLast ? segment.after : clauseAfter(own, end - first === 1, text.slice(to), true, code);
-    parts.push({
+    const part: SpokenSegment = {
       segment: {
         text: own,
         words: words.slice(first, end).map((word) => ({ start: word.start - from, end: word.end - from })),
@@ -58,7 +67,8 @@ export const partsOf = (whole: SpokenSegment, sizeMax: number, code: string): re
       spoken: spoken
         .filter((form) => form.first >= first && form.first < end)
         .map((form) => ({ ...form, first: form.first - first, last: form.last - first })),
-    });
+    };
+    parts.push({ ...part, size: sizeOf(part) });
     const known = before + own;
     const isWhole = before === '' || beforeIsWhole;
     before = after === '' ? '' : clauseBefore(known);

@@ -9,7 +9,7 @@ import { Context } from '../../src/speech/context.js';
 import { Costs } from '../../src/speech/costs.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
-import { aheadMs } from '../../src/speech/utterances.js';
+import { aheadMs, Utterances } from '../../src/speech/utterances.js';
 import type { ActorCommand, Framing } from '../../src/threads/messages.js';
 import type { ActorThreads } from '../../src/threads/actor-threads.js';
 import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
@@ -205,6 +205,30 @@ t.test('a text that is long to say is divided between its words', (t) => {
   const [first] = context.schedule.running;
   t.ok(first!.segment.expectedMs > 10_000 && first!.segment.expectedMs <= 400 * 70, 'and makes no minutes');
   context.release();
+  t.end();
+});
+
+t.test('each part of a divided segment has its own words and forms, and the charges add up', (t) => {
+  const options = { ...optionsOf(lease().granted), framing: 'stream' as const };
+  const utterances = new Utterances(limits, options, 'en-US', () => []);
+  const form = { spelling: 'nine hundred '.repeat(15).trim() };
+  for (let word = 0; word < 8; word++) {
+    utterances.append('qq', { form });
+    utterances.append(' ');
+  }
+  utterances.append('ab '.repeat(20).trim());
+  utterances.end();
+  const parts = [];
+  for (let cut = utterances.cut(); cut !== null; cut = utterances.cut())
+    parts.push(...cut.map((segment) => utterances.requestOf(segment)));
+  const written = `${'qq '.repeat(8)}${'ab '.repeat(20).trim()}`;
+  t.ok(parts.length > 3);
+  t.equal(parts.map(({ text }) => text).join(''), written);
+  for (const { text, words, spoken = [] } of parts) {
+    const replaced = spoken.map(({ first }) => text.slice(words[first]?.start, words[first]?.end));
+    t.strictSame(replaced, text.match(/qq/g) ?? [], text);
+  }
+  t.equal(utterances.charge(parts.length), written.length);
   t.end();
 });
 
