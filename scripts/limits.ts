@@ -13,7 +13,7 @@ Writes the list of bounds in scripts/deploy/limits.md, from src/limits.ts. Run i
 
 type Name = keyof typeof limits;
 
-/** Who can fill which bound. Nobody fills the times that are not named. */
+/** Which callers can fill which bound. A time that is not named here is filled by no caller. */
 export const fillers: Readonly<Record<string, string>> = {
   'An address, without a key': `connectionsMax consoleConnectionsMax opsConnectionsMax wyomingConnectionsMax keylessSocketsMax
     keylessMessageBytesMax keylessControlFramesMax opsHeadBytesMax consoleBodyBytesMax bodyDiscardBytesMax consoleCallsAtOnceMax
@@ -34,7 +34,7 @@ export const fillers: Readonly<Record<string, string>> = {
   'Operators, or several accounts together': `storeKeysMax linksMax certificatesInUseMax voicePackBytesMax voiceTrialCpuSecondsMax
     voiceTrialMiBMax voiceReadHeapMiBMax lexiconEntriesMax lexiconUnitsMax lexiconTextMax lexiconFilesMax lexiconFileBytesMax
     lexiconFindingsMax`,
-  Nobody: `segmentCharactersMax firstSegmentCharactersMax phonemeTextMax firstPhonemeTextMax pronunciationsCachedMax
+  'No caller': `segmentCharactersMax firstSegmentCharactersMax phonemeTextMax firstPhonemeTextMax pronunciationsCachedMax
     spokenLettersMax hungThreadsReplacedMax segmentRetriesMax mp3EncodersWarm mp3EncodersIdleMax writeBytesMax senderQueueBytesMax
     leaseStepCharacters heapGrowthBytesMax logBytesWaitingMax ledgerBatchMax storeFreeBytesMin storeCheckBytesMax
     storeCacheBytesMax creditAheadMin journalFileBytes administrationHeapMiBMax synthesisHeapMiBMax synthesisYoungHeapMiBMax
@@ -94,7 +94,7 @@ export const listOf = (source: string): string => {
   const sections = Object.entries(fillers).map(([who, filled]) => {
     const bounds = filled.split(/\s+/);
     const lines =
-      who === 'Nobody'
+      who === 'No caller'
         ? `${[...bounds, ...others].map(valued).join(', ')}.\n`
         : bounds.map((name) => `- ${valued(name)}: ${texts.get(name) ?? ''}\n`).join('');
     return `### ${who}\n\n${lines}\n`;

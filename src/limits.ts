@@ -1,8 +1,8 @@
 /**
  * Every bound of the service. A queue, buffer or pool that is not listed here is a defect.
  *
- * Bounds apply to the process unless their name says otherwise. `npm run limits` makes a page of the comments: each of a bound that
- * somebody can fill says what happens at it.
+ * Bounds apply to the process unless their name says otherwise. `npm run limits` makes a page of the comments. If a caller can
+ * fill a bound, its comment says what happens at it.
  */
 
 const KiB = 1024;
@@ -59,15 +59,15 @@ export const limits = {
   /** UTF-16 units of a token that `normalize_text` examines; a longer one is spoken as written. */
   normalisedTokenMax: 256,
 
-  /** Entries of all pronunciation lexicons together; the log names the files of those that are left out. */
+  /** Entries of all pronunciation lexicons together. Further entries are not used, and the log names their files. */
   lexiconEntriesMax: 20_000,
-  /** UTF-16 units of all words and spoken forms of lexicons; the log names the files of those that are left out. */
+  /** UTF-16 units of all words and spoken forms of lexicons. Further entries are not used, and the log names their files. */
   lexiconUnitsMax: 1_048_576,
-  /** UTF-16 units of one word or phrase of a lexicon, or of its spoken form; the log names the line that is left out. */
+  /** UTF-16 units of one word or phrase of a lexicon, or of its spoken form. A longer entry is not used, and the log names its line. */
   lexiconTextMax: 200,
-  /** Files of lexicons; the log names those that are left out. Each is read whole, in a thread of its own. */
+  /** Files of lexicons. Further files are not read, and the log names them. A thread of its own reads each file whole. */
   lexiconFilesMax: 1_024,
-  /** Bytes of one of these files; the log names one that is left out. */
+  /** Bytes of one of these files. A larger file is not read, and the log names it. */
   lexiconFileBytesMax: 2_097_152,
   /** Faults in lexicons that one reading reports; the others are counted. */
   lexiconFindingsMax: 50,

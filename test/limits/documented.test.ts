@@ -18,13 +18,13 @@ t.test('the page has the list that limits.ts makes: else run `npm run limits`', 
 t.test('the page says of every bound who can fill it', (t) => {
   const named = Object.values(fillers).flatMap((filled) => filled.split(/\s+/));
   t.strictSame(named.toSorted(), [...new Set(named)].sort(), 'each once');
-  // Nobody fills times, but for this one.
+  // Callers fill no bounds that are times, but for this one.
   const bounds = Object.keys(limits).filter((name) => !name.includes('Ms') || name === 'parseMsPerSecond');
   t.strictSame(named.toSorted(), bounds.toSorted());
   t.end();
 });
 
-t.test('the page says what each bound is that somebody can fill', (t) => {
+t.test('the page says what each bound is that a caller can fill', (t) => {
   t.notMatch(list, /\): *$/m);
   t.end();
 });
