@@ -33,7 +33,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
-  scripts: 28_690,
+  scripts: 28_110,
   src: 3_930,
   'src/accounts': 2_800,
   'src/api': 2_080,

@@ -13,7 +13,6 @@ import type { LoadTick, Target } from './measures.js';
 import type { SoakOptions } from './options.js';
 import { type Calibrated, troubleOf } from './phases.js';
 import { keysNeeded, otherKeysNeeded, type KeyRing } from './population.js';
-import type { Progress } from './progress.js';
 import { fetchVoices, SoakError, startService, warm } from './service-access.js';
 
 const search: SearchSettings = {
@@ -96,7 +95,7 @@ export class CapacityTrials {
 export const clientsOf = async (
   options: SoakOptions,
   share: number,
-  progress: Progress,
+  say: (line: string) => void,
 ): Promise<Calibrated> => {
   const of = (held: number, trouble: string | null): Calibrated => ({
     contexts: Math.max(1, Math.round(held * share)),
@@ -110,7 +109,7 @@ export const clientsOf = async (
   try {
     const { held } = await searchCapacity(search, async (contexts) => {
       const trouble = await trials.trouble(contexts);
-      progress.say(`${contexts} streaming clients ${trouble === null ? 'held' : `did not hold: ${trouble}`}`);
+      say(`${contexts} streaming clients ${trouble === null ? 'held' : `did not hold: ${trouble}`}`);
       last = trouble ?? last;
       return trouble === null;
     });

@@ -9,7 +9,6 @@
 import { ConfigError } from '../../src/config.js';
 import { endWithReader, readArguments } from '../../src/command-line.js';
 import { clientsOf } from './capacity.js';
-import { Progress } from './progress.js';
 import { describeVerdict, writeReport } from './report.js';
 import { SoakError } from './service-access.js';
 import { Soak } from './soak.js';
@@ -29,7 +28,7 @@ const withClients = (options: SoakOptions, { contexts }: Calibrated, load: numbe
 const run = async (): Promise<number> => {
   endWithReader();
   const options = await readArguments('soak', usage, readOptions);
-  const progress = new Progress(process.stderr);
+  const say = (line: string): void => void process.stderr.write(`${line}\n`);
   let soak: Soak | null = null;
   let interruptedAtMs = -Infinity;
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -38,21 +37,20 @@ const run = async (): Promise<number> => {
       if (sinceMs < signalEchoMs) return;
       interruptedAtMs = performance.now();
       const endsAtOnce = sinceMs !== Infinity || soak === null;
-      progress.say(endsAtOnce ? 'ended' : 'ending early; press again to end at once');
+      say(endsAtOnce ? 'ended' : 'ending early; press again to end at once');
       if (endsAtOnce) process.exit(1);
       soak?.interrupt();
     });
   const { load } = options;
-  const loaded = load === null ? null : await clientsOf(options, load, progress);
+  const loaded = load === null ? null : await clientsOf(options, load, say);
   const settings = loaded === null || load === null ? options : withClients(options, loaded, load);
   const startedAt = new Date();
-  soak = new Soak(settings, progress);
+  soak = new Soak(settings, say);
   const measured = await soak.run();
   const result = loaded === null ? measured : { ...measured, calibrated: loaded };
-  const files = writeReport(settings, startedAt, result);
-  progress.say('');
+  const path = writeReport(settings, startedAt, result);
   process.stdout.write(describeVerdict(result, options.seed));
-  process.stdout.write(`\n${files.join('\n')}\n`);
+  process.stdout.write(`\n${path}\n`);
   return result.invariants.some(({ passed }) => passed === false) ? 1 : 0;
 };
 

@@ -27,7 +27,7 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
   --voices SET   shipped (default), or mixed: one voice of each format, from example packs beside those that are shipped
   --hosts 3      three hosts behind nginx with one PostgreSQL database; they are restarted one after the other all the time,
                  and clients whose WebSocket is closed connect again. Needs nginx and PostgreSQL.
-  --out FOLDER   folder for soak.json and soak.html (default: the current folder)
+  --out FOLDER   folder for soak.json (default: the current folder)
   --url URL      soaks a running service, such as http://127.0.0.1:8080, with the keys of --key. A key serves six
                  clients, including those of the surge (half as many contexts again, where memory is judged). The soak
                  does not read the process or the store of that service.

@@ -1,15 +1,42 @@
-/** The result of a soak: for programs, for browsers, and for a terminal. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+/** The result of a soak: `soak.json` for programs, a table for a terminal. */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { describeMachine, packageVersion } from '../rig/machine.js';
+import { describeMachine, packageVersion, type Machine } from '../rig/machine.js';
 import { totalCpu } from '../rig/process-facts.js';
 import { mean } from '../rig/statistics.js';
 import { formatTable } from '../table.js';
-import { verdictOf } from './invariants.js';
+import { verdictOf, type Invariant } from './invariants.js';
+import type { AtRest, Fault, Step } from './measures.js';
 import { loadTrend, restTrend } from './memory.js';
 import type { SoakOptions } from './options.js';
-import { renderPage, type SoakReport } from './page.js';
+import type { Calibrated } from './phases.js';
 import type { SoakResult } from './soak.js';
+
+/** `soak.json`. */
+export interface SoakReport {
+  readonly startedAt: string;
+  readonly version: string;
+  readonly machine: Machine;
+  readonly settings: {
+    readonly minutes: number;
+    readonly sockets: number;
+    readonly contexts: number;
+    readonly calibrated: Calibrated | null;
+    readonly streams: number;
+    readonly seed: number;
+    /** `null`: the soak started the service. */
+    readonly url: string | null;
+  };
+  readonly endedEarly: boolean;
+  readonly measuredMs: number;
+  readonly warmUpMs: number;
+  readonly passed: boolean;
+  readonly summary: Readonly<Record<string, number | null>>;
+  readonly invariants: readonly Invariant[];
+  readonly faults: readonly Fault[];
+  readonly rests: readonly AtRest[];
+  readonly series: readonly Step[];
+}
 
 /** In cores: above it, the soak reports that other programs were busy. */
 const othersCpuMax = 0.2;
@@ -80,21 +107,12 @@ const reportOf = (options: SoakOptions, startedAt: Date, result: SoakResult): So
   series: result.steps,
 });
 
-/** @returns the paths of the files */
-export const writeReport = (options: SoakOptions, startedAt: Date, result: SoakResult): string[] => {
-  const report = reportOf(options, startedAt, result);
+/** @returns the path of the file */
+export const writeReport = (options: SoakOptions, startedAt: Date, result: SoakResult): string => {
+  const path = resolve(options.out, 'soak.json');
   mkdirSync(options.out, { recursive: true });
-  const [json, html] = ['soak.json', 'soak.html'].map((name) => resolve(options.out, name)) as [
-    string,
-    string,
-  ];
-  writeFileSync(json, `${JSON.stringify(report, null, 1)}\n`);
-  const asset = (name: string) => readFileSync(new URL(import.meta.resolve(`uplot/dist/${name}`)), 'utf8');
-  writeFileSync(
-    html,
-    renderPage(report, { script: asset('uPlot.iife.min.js'), style: asset('uPlot.min.css') }),
-  );
-  return [json, html];
+  writeFileSync(path, `${JSON.stringify(reportOf(options, startedAt, result), null, 1)}\n`);
+  return path;
 };
 
 const verdict = (passed: boolean | null): string =>

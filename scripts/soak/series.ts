@@ -1,4 +1,4 @@
-/** The time series of a soak: one row per step, from the reports of the load and looks at the service. */
+/** The time series of a soak: one row for each step, from the reports of the load and the samples of the service. */
 import { type CpuTimes, cpuBetween, totalCpu } from '../rig/process-facts.js';
 import type { LoadTick, ServiceSample, Step } from './measures.js';
 
@@ -11,7 +11,7 @@ export interface Reading {
   readonly busyMs: number;
 }
 
-export const totalFaults = ({ faults }: LoadTick): number =>
+const totalFaults = ({ faults }: LoadTick): number =>
   Object.values(faults).reduce((sum, value) => sum + value, 0);
 
 const coresBetween = (before: CpuTimes | null, after: CpuTimes | null, ms: number): CpuTimes | null =>
@@ -52,3 +52,17 @@ export const stepOf = (before: Reading, after: Reading, phase: Step['phase']): S
     othersCpu: ours === null ? null : Math.max(0, (after.busyMs - before.busyMs) / ms - ours),
   };
 };
+
+const inMs = (value: number | null | undefined): string => `${value?.toFixed(0) ?? '-'} ms`;
+const inCores = (cores: number | null): string => (cores === null ? '-' : `${(cores * 100).toFixed(0)} %`);
+
+/** @param leftMs of the phase; `null`: unknown */
+export const describeStep = (step: Step, leftMs: number | null): string =>
+  [
+    `${(step.atMs / 1_000).toFixed(0)} s, ${step.phase}${leftMs === null ? '' : `, ${(Math.max(0, leftMs) / 60_000).toFixed(1)} min left`}`,
+    `${step.sockets} sockets, ${step.streams} streams, ${step.speechPerSecond.toFixed(0)} s of speech a second`,
+    `first audio p50 ${inMs(step.firstAudioMs?.p50)}, p99 ${inMs(step.firstAudioMs?.p99)}`,
+    `${step.underruns} underruns, ${step.faults} faults`,
+    `PSS ${step.pssBytes === null ? '-' : (step.pssBytes / 2 ** 20).toFixed(0)} MiB, event loop p99 ${inMs(step.loopDelayP99Ms)}`,
+    `CPU: service ${inCores(step.cpu === null ? null : totalCpu(step.cpu))}, load ${inCores(step.loadCpu)}`,
+  ].join(' | ');

@@ -17,8 +17,7 @@ import { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
 import { calibrate, phasesOf, settle, type Calibrated, type Phases } from './phases.js';
 import { clientsPerKey, keysNeeded } from './population.js';
-import type { Progress } from './progress.js';
-import { stepOf, type Reading } from './series.js';
+import { describeStep, stepOf, type Reading } from './series.js';
 import { checkFiles, fetchVoices, SoakError, warm } from './service-access.js';
 import { startSubject, type Subject } from './subject.js';
 
@@ -39,7 +38,7 @@ const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of t
 
 export class Soak {
   readonly #options: SoakOptions;
-  readonly #progress: Progress;
+  readonly #say: (line: string) => void;
   readonly #load: SoakLoad;
   readonly #faults: Fault[] = [];
   readonly #steps: Step[] = [];
@@ -59,9 +58,10 @@ export class Soak {
   #last: LoadTick | null = null;
   #looked: LoadTick[] = [];
 
-  constructor(options: SoakOptions, progress: Progress) {
+  /** @param say writes a line about the course of the soak */
+  constructor(options: SoakOptions, say: (line: string) => void) {
     this.#options = options;
-    this.#progress = progress;
+    this.#say = say;
     this.#interrupted = new Promise((resolve) => (this.#interrupt = resolve));
     this.#load = new LoadProcess(new URL('./load.js', import.meta.url), (event) => {
       if (event.type === 'tick') void this.#onTick(event);
@@ -140,7 +140,7 @@ export class Soak {
   #onFailure(how: string): void {
     if (this.#phase === 'ending') return;
     this.#failure = new Error(how);
-    this.#progress.say(how);
+    this.#say(how);
     this.interrupt();
   }
 
@@ -166,12 +166,11 @@ export class Soak {
       share,
       populate,
       look: (ms) => this.#look(ms),
-      onStep: (tried) => this.#progress.say(`trying ${tried} streaming clients`),
+      onStep: (tried) => this.#say(`trying ${tried} streaming clients`),
     });
     const { held, trouble } = calibrated;
-    if (held === 0)
-      this.#progress.say('not even the smallest number held: is the machine busy with something else?');
-    this.#progress.say(
+    if (held === 0) this.#say('not even the smallest number held: is the machine busy with something else?');
+    this.#say(
       `${held} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${calibrated.contexts} (${asPercent(share)})`,
     );
     await populate(calibrated.contexts);
@@ -181,7 +180,7 @@ export class Soak {
 
   async #settle(): Promise<void> {
     const left = await settle((ms) => this.#look(ms));
-    if (left !== null) this.#progress.say(`the load of the calibration has not settled (${left})`);
+    if (left !== null) this.#say(`the load of the calibration has not settled (${left})`);
   }
 
   async #look(ms: number): Promise<readonly LoadTick[]> {
@@ -218,7 +217,7 @@ export class Soak {
     const memory = (await this.#monitor?.memoryAtRest()) ?? null;
     if (memory === null) return;
     this.#rests.push({ atMs: Math.round(performance.now() - this.#startedMs), ...memory });
-    this.#progress.say(describeRest(memory));
+    this.#say(describeRest(memory));
   }
 
   async #resume(): Promise<void> {
@@ -244,7 +243,7 @@ export class Soak {
     if (this.#phase === 'calibration' && fault.kind === 'underruns') return;
     this.#faults.push(fault);
     const at = `${(fault.atMs / 1000).toFixed(1)} s, ${fault.where}, seed ${this.#options.seed}`;
-    this.#progress.say(`  ${fault.kind}: ${fault.what} (${at})`);
+    this.#say(`  ${fault.kind}: ${fault.what} (${at})`);
   }
 
   async #onTick(tick: LoadTick): Promise<void> {
@@ -252,13 +251,6 @@ export class Soak {
     this.#looked.push(tick);
     const nowMs = performance.now();
     const elapsedMs = this.#elapsedMs();
-    this.#progress.show({
-      phase: this.#phase,
-      elapsedMs,
-      leftMs: this.#phaseMs === null ? null : this.#phaseMs - elapsedMs,
-      tick,
-      step: this.#steps.at(-1) ?? null,
-    });
     const monitor = this.#monitor;
     const phase = this.#phase;
     // The first step needs a reading before it.
@@ -270,7 +262,11 @@ export class Soak {
       sample: await monitor.sample(),
       busyMs: machineBusyMs(),
     };
-    if (this.#reading !== null) this.#steps.push(stepOf(this.#reading, reading, phase));
+    if (this.#reading !== null) {
+      const step = stepOf(this.#reading, reading, phase);
+      this.#steps.push(step);
+      this.#say(describeStep(step, this.#phaseMs === null ? null : this.#phaseMs - elapsedMs));
+    }
     this.#reading = reading;
   }
 
