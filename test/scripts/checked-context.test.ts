@@ -3,7 +3,7 @@ import t from 'tap';
 import { CheckedContext } from '../../scripts/rig/checked-context.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import type { ServerFrame } from '../../scripts/rig/socket.js';
-import { OggStream } from '../../workers/audio/ogg.js';
+import { OggStream } from '../../workers/audio/opus.js';
 
 const frameMs = 500;
 const granulesPerMs = 48;

@@ -2,8 +2,7 @@
  * FLAC (RFC 9639), mono with 16 bits: fixed predictors and Rice codes, in blocks of one size. A decoder restores the exact
  * samples. Speech takes about 60 % of the bytes of pcm.
  */
-import { Blocks } from './blocks.js';
-import { NOTHING, type Encoder, type Flushed } from './encoder.js';
+import { Blocks, type Encoder, type Flushed, NOTHING } from './encoder.js';
 
 /** 48 ms at 24 kHz: a client gets no sample before its block is full. */
 const BLOCK_SAMPLES = 1_152;

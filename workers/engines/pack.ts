@@ -1,13 +1,12 @@
 /** A voice pack on disk. What every format needs to read its files and to verify them. */
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, fstat, open, read } from 'node:fs';
-import { readFile, readdir, realpath, stat } from 'node:fs/promises';
+import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
-import type typia from 'typia';
-import type { tags } from 'typia';
-import { type VoicePack, VoicePackError, closeFiles } from '../../src/threads/voices.js';
-import { type PackEntry, faultOf } from './entries.js';
+import typia, { type tags } from 'typia';
+import { closeFiles, type VoicePack, VoicePackError } from '../../src/threads/voices.js';
+import { faultOf, type PackEntry } from './entries.js';
 import type { Model } from './graph/model.js';
 import { readModel } from './graph/read.js';
 
@@ -310,4 +309,58 @@ const refuseImpostor = (path: string, head: Buffer): void => {
   const text = head.toString('latin1');
   const [, what] = impostors.find(([shape]) => shape.test(text)) ?? [];
   if (what !== undefined) throw new VoicePackError(`${path}: ${what}`);
+};
+
+/** `syrinx.json` of a pack whose voices have one language: what its files do not say, its owner does. */
+export const ownerFile = 'syrinx.json';
+
+/** BCP 47. */
+export type LanguageTag = string & tags.Pattern<'^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$'>;
+
+interface OwnerSettings {
+  readonly language?: LanguageTag;
+}
+
+const validate = typia.createValidateEquals<OwnerSettings>();
+
+/** @throws {VoicePackError} in one line that names the file */
+export const ownerLanguage = async (folder: PackFolder): Promise<string | null> =>
+  (await folder.checkedJson(ownerFile, validate))?.language ?? null;
+
+/** The licence of a pack, as the files that people download with a voice state it. */
+const documentBytesMax = 1024 * 1024;
+/** It stands in a table. */
+const licenceUnitsMax = 80;
+
+/** The top of the README of a Hugging Face repository: `license: mit`; of one with an unlisted licence: its name, too. */
+const inFrontMatter = (text: string): string | undefined => {
+  const [, matter = ''] = /^---\r?\n([\s\S]*?)\r?\n---/.exec(text) ?? [];
+  const field = (name: string) => new RegExp(`^${name}:[ \\t]*["']?([^"'\\s]+)`, 'm').exec(matter)?.[1];
+  return field('license_name') ?? field('license');
+};
+
+/** Piper's `MODEL_CARD`: `* License: CC0`, of the recordings; `See URL` means the line with the address. */
+const inModelCard = (text: string): string | undefined => {
+  const field = (name: string) => new RegExp(`^[ \\t*-]*${name}:[ \\t]*(\\S.*)$`, 'im').exec(text)?.[1];
+  const licence = field('licen[cs]e')?.trim();
+  return licence !== undefined && /^see url/i.test(licence)
+    ? `see ${field('URL') ?? 'its model card'}`
+    : licence;
+};
+
+const documents = [
+  [/^readme\.md$/i, inFrontMatter],
+  [/^model_?card(?:\.\w+)?$/i, inModelCard],
+] as const;
+
+/** @returns nothing if no file states it */
+export const licenceIn = async (folder: PackFolder): Promise<Pick<PackContent, 'licence'>> => {
+  for (const [shape, read] of documents)
+    for (const file of folder.files.filter((name) => shape.test(name))) {
+      // A voice does not need documents that can be read.
+      const text = await folder.bytes(file, documentBytesMax).catch(() => '');
+      const licence = read(text.toString());
+      if (licence !== undefined) return { licence: licence.slice(0, licenceUnitsMax) };
+    }
+  return {};
 };

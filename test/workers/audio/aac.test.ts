@@ -1,5 +1,5 @@
 import t from 'tap';
-import { ENCODERS_MAX, LibavcodecAac } from '../../../workers/audio/libavcodec.js';
+import { ENCODERS_MAX, LibavcodecAac } from '../../../workers/audio/aac.js';
 
 const blocks = Array.from({ length: 6 }, (_, block) =>
   Int16Array.from({ length: 1_024 }, (_, i) => 8_000 * Math.sin((block * 1_024 + i) * 0.1)),

@@ -1,9 +1,9 @@
 import t from 'tap';
 import type { CodecFormat } from '../../../src/api/formats.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
-import { OggStream } from '../../../workers/audio/ogg.js';
+import { OggStream } from '../../../workers/audio/opus.js';
 import { speak } from '../../support/spoken.js';
-import { envelope, tonesAt, toInt16 } from '../../support/tones.js';
+import { envelope, toInt16, tonesAt } from '../../support/tones.js';
 import { limits } from '../../../src/limits.js';
 
 await loadEncoders(limits);

@@ -5,8 +5,7 @@ import { makeKokoro } from '../../../scripts/voices/fixtures/kokoro.js';
 import { piperModel, smallShape, writePiper } from '../../../scripts/voices/fixtures/piper.js';
 import { makeFiveGraphs } from '../../../scripts/voices/fixtures/pocket.js';
 import { closeFiles } from '../../../src/threads/voices.js';
-import { licenceIn } from '../../../workers/engines/licence.js';
-import { PackFolder } from '../../../workers/engines/pack.js';
+import { licenceIn, PackFolder } from '../../../workers/engines/pack.js';
 import { readPacks } from '../../../workers/engines/registry.js';
 
 const card = (licence: string): string =>

@@ -4,10 +4,9 @@ import t from 'tap';
 import { limits } from '../../../src/limits.js';
 import { ipaPlace } from '../../../src/text/replacements.js';
 import { wordSpans } from '../../../src/text/words.js';
-import { alignWords } from '../../../workers/engines/g2p/alignment.js';
+import { alignWords, Pronouncer } from '../../../workers/engines/g2p/pronunciation.js';
 import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
 import { Espeak } from '../../../workers/engines/g2p/espeak.js';
-import { Pronouncer } from '../../../workers/engines/g2p/pronunciation.js';
 import { PhoneTrack } from '../../../workers/engines/syrinx/track.js';
 import { loadPhones } from '../../support/voices.js';
 

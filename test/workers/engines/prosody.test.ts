@@ -1,8 +1,7 @@
 import t from 'tap';
 import { terminals } from '../../../workers/engines/g2p/lexer.js';
-import type { Speaker } from '../../../workers/engines/syrinx/manifest.js';
+import { mixingOf, type Speaker } from '../../../workers/engines/syrinx/manifest.js';
 import { Prosody } from '../../../workers/engines/syrinx/prosody.js';
-import { mixingOf } from '../../../workers/engines/syrinx/mixing.js';
 
 const correlation = [
   [1, 0.4, -0.1, 0.2],

@@ -1,8 +1,7 @@
 /** Writes models. Large weights of all models of a folder go to one file, which all threads map. */
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Attribute, type Model, type Node, type Tensor, type ValueInfo, sizeOf } from './model.js';
-import { checkRoom } from './room.js';
+import { type Attribute, type Model, type Node, sizeOf, type Tensor, type ValueInfo } from './model.js';
 import { FileBytes, MessageWriter } from './wire.js';
 
 /** Tensors of fewer bytes stay in the graph: shapes must, and a mapping for each small tensor would take a page. */
@@ -215,4 +214,17 @@ export const writeModels = async (
     bytes += message.length;
   }
   return bytes;
+};
+
+/** Room on a disk. */
+const MiB = 1024 * 1024;
+/** What must stay free on the disk, which has the store too. */
+const bytesFreeMin = 64 * MiB;
+
+/** @throws unless there is room for so many bytes more */
+export const checkRoom = async (folder: string, bytes: number): Promise<void> => {
+  const { bavail, bsize } = await statfs(folder);
+  const needed = bytes + bytesFreeMin;
+  if (bavail * bsize < needed)
+    throw new Error(`the disk of ${folder} has less than ${Math.ceil(needed / MiB)} MiB of room: free some`);
 };

@@ -2,15 +2,13 @@
 import { join } from 'node:path';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
-import { licenceIn } from '../licence.js';
-import { ownerFile } from '../owner.js';
-import { type PackFolder, totalBytes } from '../pack.js';
+import { licenceIn, ownerFile, type PackFolder, totalBytes } from '../pack.js';
 import type { KokoroData, Speaker } from './engine.js';
-import { type FamilyName, families, languageOfName, unspoken } from './families.js';
+import { families, type FamilyName, languageOfName, unspoken } from './families.js';
 import { sampleRateHz } from './segment.js';
 import type { PackSettings } from './settings.js';
 import { padId } from './symbols.js';
-import { type RawNames, type Tables, blend, readTables, styleSize, tableFiles } from './tables.js';
+import { blend, type RawNames, readTables, styleSize, tableFiles, type Tables } from './tables.js';
 
 /** Change it when the derived files change. */
 const recipe = 'kokoro 1';

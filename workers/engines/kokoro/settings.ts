@@ -1,8 +1,7 @@
 /** The JSON files of a pack: what the makers of a model say, and what its owner adds in `syrinx.json`. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
-import { type LanguageTag, ownerFile } from '../owner.js';
-import { type PackFolder, parseJson } from '../pack.js';
+import { type LanguageTag, ownerFile, type PackFolder, parseJson } from '../pack.js';
 import type { FamilyName } from './families.js';
 import type { Vocabulary } from './symbols.js';
 

@@ -5,9 +5,7 @@
 import { join } from 'node:path';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
-import { licenceIn } from '../licence.js';
-import { ownerFile } from '../owner.js';
-import { type PackFolder, totalBytes } from '../pack.js';
+import { licenceIn, ownerFile, type PackFolder, totalBytes } from '../pack.js';
 import type { PiperData } from './engine.js';
 
 /** Change it when `cut.ts` or `stream.ts` makes other files. */

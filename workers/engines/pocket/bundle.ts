@@ -1,22 +1,22 @@
 /** The files of an export in five graphs. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
-import { type Model, type ValueInfo, elementTypes } from '../graph/model.js';
-import { ownerLanguage } from '../owner.js';
+import { elementTypes, type Model, type ValueInfo } from '../graph/model.js';
 import {
+  checked,
   type HeldFile,
+  ownerLanguage,
   type PackContent,
   type PackFolder,
   type SampleRateHz,
-  checked,
   totalBytes,
 } from '../pack.js';
 import type { DerivedFiles } from '../graph/derived.js';
-import { type Prompts, contentOf, languageOf, named, shareable } from './content.js';
+import { contentOf, languageOf, named, type Prompts, shareable } from './content.js';
 import type { FiveGraphName, FrameRateHz, PocketData } from './models.js';
-import { type StateSpec, type StateType, bytesOf } from './states.js';
-import { type Vocabulary, parseSentencePiece, parseVocabulary } from './tokeniser.js';
-import { type VoicePrompt, parseNumpy, parseSafetensors, parseVoiceTable } from './voices.js';
+import { bytesOf, type StateSpec, type StateType } from './states.js';
+import { parseSentencePiece, parseVocabulary, type Vocabulary } from './tokeniser.js';
+import { parseNumpy, parseSafetensors, parseVoiceTable, type VoicePrompt } from './voices.js';
 
 /** What exports in five graphs do not say about themselves: the values of the reference. */
 const defaults = {

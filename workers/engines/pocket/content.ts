@@ -4,8 +4,7 @@ import type { Voice } from '../../../src/threads/voices.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import type { Model } from '../graph/model.js';
 import { writeModels } from '../graph/write.js';
-import { ownerFile } from '../owner.js';
-import type { HeldFile, PackContent } from '../pack.js';
+import { type HeldFile, ownerFile, type PackContent } from '../pack.js';
 import { type PocketBasics, type PocketData, segmentsAtOnceMax, voicesKeptMax } from './models.js';
 import type { VoicePrompt } from './voices.js';
 

@@ -2,19 +2,19 @@
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
-import { licenceIn } from '../licence.js';
-import { ownerLanguage } from '../owner.js';
 import {
+  checked,
+  licenceIn,
+  ownerLanguage,
   type PackContent,
   type PackFolder,
-  type SampleRateHz,
-  checked,
   parseJson,
+  type SampleRateHz,
   totalBytes,
 } from '../pack.js';
 import { bundlesIn, readFive } from './bundle.js';
 import type { DerivedFiles } from '../graph/derived.js';
-import { type Prompts, contentOf, languageOf, named, shareable } from './content.js';
+import { contentOf, languageOf, named, type Prompts, shareable } from './content.js';
 import type { FrameRateHz, OneGraph, PocketData } from './models.js';
 import { sizeOf } from './states.js';
 import { parseSentencePiece } from './tokeniser.js';

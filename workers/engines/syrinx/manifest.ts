@@ -1,9 +1,8 @@
 /** What a manifest of the format syrinx-3 says, and whether it may. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
-import { type HeldFile, checked } from '../pack.js';
+import { checked, type HeldFile } from '../pack.js';
 import { missingPhones } from './phones.js';
-import { mixingOf } from './mixing.js';
 
 /** A file in the pack's own folder. */
 interface GraphFile {
@@ -103,4 +102,25 @@ export const parseManifest = (path: string, value: unknown): Manifest => {
   const fault = faultIn(manifest);
   if (fault !== undefined) throw new VoicePackError(`${path}: ${fault}`);
   return manifest;
+};
+
+/**
+ * The Cholesky factor of the correlation of a style's random numbers: multiplied by it, independent normal numbers have this correlation.
+ * @returns its rows, each up to the diagonal; `null` if it is not a correlation
+ */
+export const mixingOf = (correlation: readonly (readonly number[])[]): number[][] | null => {
+  const factor: number[][] = [];
+  for (const [i, row] of correlation.entries()) {
+    const made: number[] = [];
+    for (let j = 0; j <= i; j++) {
+      if (Math.abs(row[j]! - correlation[j]![i]!) > 1e-6) return null;
+      let rest = row[j]!;
+      for (let k = 0; k < j; k++) rest -= made[k]! * (j === i ? made : factor[j]!)[k]!;
+      if (j < i) made.push(rest / factor[j]![j]!);
+      else if (Math.abs(row[i]! - 1) > 1e-6 || rest < 1e-6) return null;
+      else made.push(Math.sqrt(rest));
+    }
+    factor.push(made);
+  }
+  return factor;
 };
