@@ -1,7 +1,7 @@
 /**
  * Compiles the sources into a folder: `node scripts/compile.mjs FOLDER`, for `scripts/build.mjs`.
  *
- * Nothing is checked but the syntax: `npm run typecheck` checks the types, and takes five times as long. Types are read only
+ * Nothing is checked but the syntax: `npm run typecheck` checks the types. Types are read only
  * for the files whose code is made from types (typia), and for the declarations of the client, which other projects read.
  */
 import { readFileSync } from 'node:fs';

@@ -174,6 +174,14 @@ t.test('a short file with a single importer in its folder is merged into it, whe
   t.end();
 });
 
+t.test('private members have names with #, which no cast reaches', (t) => {
+  const found = [...code, ...tests].filter((path) =>
+    /^ +(?:static |readonly )*private (?!constructor)/m.test(readSource(path)),
+  );
+  t.same(found, []);
+  t.end();
+});
+
 t.test('every export of the package has a source', (t) => {
   const files = Object.values(manifest.exports).flatMap((target) =>
     typeof target === 'string' ? [target] : Object.values(target),

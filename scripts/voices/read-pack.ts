@@ -11,7 +11,8 @@ export interface ReadPackData {
 }
 
 export type ReadPackAnswer =
-  { readonly pack: VoicePack; readonly identity: string } | { readonly fault: string };
+  | { readonly pack: VoicePack; readonly identity: string }
+  | { readonly fault: string };
 
 const read = async ({ entry, cacheDir }: ReadPackData): Promise<ReadPackAnswer> => {
   const files: number[] = [];

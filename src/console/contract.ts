@@ -107,7 +107,8 @@ export interface KeyChanges extends SpeakingChanges {
   readonly expiresAtMs?: Time | null;
   readonly creditLimit?: Credits | null;
   readonly voices?:
-    (readonly (string & tags.MaxLength<200>)[] & tags.MinItems<1> & tags.MaxItems<100>) | null;
+    | (readonly (string & tags.MaxLength<200>)[] & tags.MinItems<1> & tags.MaxItems<100>)
+    | null;
 }
 
 interface UsagePosition {

@@ -109,7 +109,7 @@ export class Door {
     }));
   }
 
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- it joins a question with its answer
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it joins a question with its answer
   #callHandler<N extends CallName>(name: N, calls: ReturnType<typeof createCalls>): Handler {
     const { cookies, sessions } = this.#parts;
     const rules: CallRules = callRules;

@@ -47,7 +47,7 @@ export interface SocketReading {
  * @param res of the handshake: each app has functions of its own
  */
 export const socketReading = (res: HttpResponse): SocketReading => {
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- that is the point
+  // oxlint-disable-next-line typescript/unbound-method -- that is the point
   const { pause, resume } = res;
   return {
     pause: (ws) => pause.call(ws as unknown as HttpResponse),

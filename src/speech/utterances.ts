@@ -112,7 +112,10 @@ interface Flush {
   readonly flushId: string;
 }
 type Pending =
-  string | Flush | { readonly pauseMs: number } | { readonly text: string; readonly form: SpokenForm };
+  | string
+  | Flush
+  | { readonly pauseMs: number }
+  | { readonly text: string; readonly form: SpokenForm };
 
 const textOf = (entry: Pending): string =>
   typeof entry === 'string' ? entry : 'text' in entry ? entry.text : '';

@@ -13,7 +13,8 @@ import { readInThread } from './reader.js';
 
 /** What a lexicon applies to. The folder of its file decides. */
 export type Scope =
-  { readonly kind: 'service' } | { readonly kind: 'account' | 'voice' | 'named'; readonly name: string };
+  | { readonly kind: 'service' }
+  | { readonly kind: 'account' | 'voice' | 'named'; readonly name: string };
 
 export interface LexiconFinding {
   readonly path: string;

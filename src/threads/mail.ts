@@ -14,7 +14,8 @@ const pack = (value: unknown): Uint8Array => new Uint8Array(packr.pack(value));
 
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 type PackedCommand =
-  Exclude<ActorCommand, SegmentCommand> | (Omit<SegmentCommand, 'words'> & { readonly words: string });
+  | Exclude<ActorCommand, SegmentCommand>
+  | (Omit<SegmentCommand, 'words'> & { readonly words: string });
 
 type FrameWithBytes = Extract<Frame, { bytes: Uint8Array }>;
 /** A frame in the mail: its `bytes` are replaced by their number. */

@@ -69,7 +69,7 @@ export const readInThread = <Mail extends object, Answer>(
       resourceLimits: { maxOldGenerationSizeMb: heapMiBMax },
     });
     let { reading, files }: ReadProgress = { reading: null, files: [] };
-    let fault: Error | undefined;
+    let fault: NodeJS.ErrnoException | undefined;
     const lose = (kind: ReadLoss['kind'], error: Error): void => {
       watchdog.close();
       if (reading === null) reject(error);
@@ -111,7 +111,7 @@ export const readInThread = <Mail extends object, Answer>(
     thread.once('exit', (code) => {
       signal?.removeEventListener('abort', onAbort);
       for (const file of files) close(file, () => undefined);
-      const isMemory = (fault as NodeJS.ErrnoException | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
+      const isMemory = fault?.code === 'ERR_WORKER_OUT_OF_MEMORY';
       if (isMemory) lose('memory', new Error(`it takes more than ${heapMiBMax} MiB of memory to read`));
       else lose('other', fault ?? new Error(`the thread that reads the ${what} ended with code ${code}`));
     });

@@ -91,7 +91,7 @@ t.test('an exception anywhere in a route is a 500, and the process lives', async
 });
 
 const throwString = (): never => {
-  // eslint-disable-next-line @typescript-eslint/only-throw-error -- what a careless package may throw
+  // oxlint-disable-next-line typescript/only-throw-error -- what a careless package may throw
   throw 'text';
 };
 

@@ -136,7 +136,11 @@ const exists = (path: string): Promise<boolean> =>
 const syncFiles = async (folder: string): Promise<void> => {
   for (const name of await readdir(folder)) {
     const file = await open(join(folder, name), 'r');
-    await file.sync().finally(() => file.close());
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
   }
 };
 

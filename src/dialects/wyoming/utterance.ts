@@ -23,7 +23,13 @@ import { encodeEvent } from './events.js';
 
 /** How it ended, for the log. */
 export type UtteranceOutcome =
-  'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'silent' | 'flooded' | 'refused';
+  | 'complete'
+  | 'aborted'
+  | 'failed'
+  | 'reader-stalled'
+  | 'silent'
+  | 'flooded'
+  | 'refused';
 
 export interface UtteranceParts {
   readonly services: Services;

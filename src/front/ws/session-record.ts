@@ -5,7 +5,13 @@ import type { FirstAudio } from '../../speech/first-audio.js';
 
 /** Why a socket ended. `client`: the client closed it, or went away. */
 export type SessionOutcome =
-  'client' | 'revoked' | 'drained' | 'reader-stalled' | 'silent' | 'flooded' | 'failed';
+  | 'client'
+  | 'revoked'
+  | 'drained'
+  | 'reader-stalled'
+  | 'silent'
+  | 'flooded'
+  | 'failed';
 
 export class SessionRecord {
   readonly #startMs: number;

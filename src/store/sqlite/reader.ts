@@ -87,7 +87,8 @@ export class SqliteReader implements StoreReader {
 
   readCredit(keyId: number): CreditState | null {
     const row = this.#connection.use((ask) => ask.creditState.get(this.#writer, keyId)) as
-      CreditRow | undefined;
+      | CreditRow
+      | undefined;
     if (row === undefined) return null;
     return {
       metered: row.metered === 1,

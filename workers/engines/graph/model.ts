@@ -41,7 +41,8 @@ export const elementBytes: Readonly<Record<ElementType, number>> = {
 
 /** The elements of a tensor, little-endian: in memory, or a range of a file. */
 export type TensorData =
-  { readonly held: Buffer } | { readonly file: string; readonly offset: number; readonly bytes: number };
+  | { readonly held: Buffer }
+  | { readonly file: string; readonly offset: number; readonly bytes: number };
 
 export interface Tensor {
   readonly name: string;

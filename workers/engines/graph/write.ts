@@ -42,7 +42,11 @@ export class WeightsFile {
       return;
     }
     const source = await open(tensor.data.file, 'r');
-    await this.copy(source, tensor.data.offset, sizeOf(tensor), offset).finally(() => source.close());
+    try {
+      await this.copy(source, tensor.data.offset, sizeOf(tensor), offset);
+    } finally {
+      await source.close();
+    }
   }
 
   /** Copies from another file, in pieces. */

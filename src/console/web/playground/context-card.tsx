@@ -13,7 +13,8 @@ import {
 import { SpokenText } from './spoken-text.js';
 
 export type Writer =
-  { readonly kind: 'person' } | { readonly kind: 'model'; readonly tokensPerSecond: number };
+  | { readonly kind: 'person' }
+  | { readonly kind: 'model'; readonly tokensPerSecond: number };
 
 const states: Readonly<Record<ContextState, string>> = {
   open: 'open',
