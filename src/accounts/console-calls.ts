@@ -99,6 +99,7 @@ const callsOver = (
       access.acceptInvitation(question, address),
     device: (name: string) => access.device(name),
     session: (hash: string) => sessions.session(hash),
+    lastSessions: (sessionsMax: number) => store.read(async (view) => view.listSessions(sessionsMax)),
     liveSessions: (hashes: readonly string[]) => sessions.liveSessions(hashes),
     signOut: (hash: string, everywhere: boolean) => sessions.signOut(hash, everywhere),
     tokens: ({ userId }: By) => sessions.tokens(userId),

@@ -118,7 +118,7 @@ export interface CallsParts {
     view(): VoicesView;
     reload(): void;
   };
-  readonly lexicons: Pick<Lexicons, 'add' | 'names' | 'reload'>;
+  readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'reload'>;
   readonly sayer: Pick<Sayer, 'said'>;
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
@@ -213,6 +213,8 @@ export const createCalls = (parts: CallsParts): Answers => {
       return begun(administration.acceptInvitation(question, caller.address), caller);
     },
     signOut: async ({ everywhere }, caller) => {
+      // A token that was stolen from a program must not end the sessions of its user.
+      if (everywhere && caller.session?.isProgram === true) throw forPeople();
       if (caller.tokenHash !== null) await administration.signOut(caller.tokenHash, everywhere);
       caller.end();
       onEnded();
@@ -262,8 +264,13 @@ export const createCalls = (parts: CallsParts): Answers => {
       return sayer.said(account, question);
     },
     addWord: async (question, caller) => {
+      if (!lexicons.hasRoomFor(question.word, question.spoken))
+        throw conflict('The lexicons of the service are full: an operator removes entries first.');
       const added = await administration.addWord(sessionOf(caller).user, question);
-      if (added !== null) await lexicons.add(added.account, added.entry);
+      if (added !== null && !lexicons.add(added.account, added.entry))
+        throw conflict(
+          'The word is in the lexicon, but is not used: an operator removes other forms of it first.',
+        );
       return {};
     },
     accounts: afterSettling('accounts'),

@@ -58,7 +58,7 @@ export interface ConsoleParts extends VoicesParts {
   readonly browserTokens: BrowserTokens | null;
   readonly ledger: Pick<Ledger, 'settled'>;
   readonly speech: Speech;
-  readonly lexicons: Pick<Lexicons, 'add' | 'names' | 'of' | 'reload'>;
+  readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'of' | 'reload'>;
   readonly live: () => Promise<LiveView>;
   readonly bounds: Bounds;
   readonly log: Log;
@@ -189,6 +189,7 @@ export class Console {
    */
   async listen(listening: Listening): Promise<number> {
     this.#listening = listening;
+    void this.#sessions.recall();
     this.#port = await this.#listener.listen();
     return this.#port;
   }

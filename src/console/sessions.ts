@@ -31,7 +31,7 @@ export const isOfProgram = ({ authorization }: Pick<RequestHead, 'authorization'
   /^Bearer /i.test(authorization);
 
 export interface SessionsParts {
-  readonly administration: Pick<ConsoleAdministration, 'session' | 'liveSessions'>;
+  readonly administration: Pick<ConsoleAdministration, 'session' | 'lastSessions' | 'liveSessions'>;
   readonly cookies: Cookies;
   readonly bounds: Pick<
     Bounds,
@@ -73,6 +73,16 @@ export class Sessions {
     const token = isProgram ? withoutBearer(head.authorization) : this.#parts.cookies.session(head);
     // A token in a cookie, or a browser's session in the header, would be what it is not.
     return token === null || isProgramToken(token) !== isProgram ? null : hashToken(token);
+  }
+
+  /** Reads the sessions from before a start: a flood from the address of their users must not keep them out. */
+  async recall(): Promise<void> {
+    try {
+      for (const { hash, userId } of await this.#parts.administration.lastSessions(FOUND_MAX))
+        this.#found.add(hash, userId);
+    } catch (error) {
+      this.#report(error);
+    }
   }
 
   /** A user has signed in. */
@@ -159,8 +169,7 @@ export class Sessions {
       const live = new Set(await this.#parts.administration.liveSessions(asked));
       for (const tokenHash of asked) if (!live.has(tokenHash)) this.#endAll(tokenHash);
     } catch (error) {
-      if (!(error instanceof ConsoleRefusal))
-        this.#parts.log.error(describeFault(error), 'the sessions of the console cannot be checked');
+      this.#report(error);
     } finally {
       this.#isChecking = false;
     }
@@ -170,6 +179,12 @@ export class Sessions {
   close(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
+  }
+
+  /** A store that cannot be used now is in the log already. */
+  #report(error: unknown): void {
+    if (!(error instanceof ConsoleRefusal))
+      this.#parts.log.error(describeFault(error), 'the sessions of the console cannot be read');
   }
 
   #endAll(tokenHash: string): void {

@@ -13,6 +13,7 @@ import { healthAnswer, readyAnswer, type Readiness } from '../front/specificatio
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
+import { monotonicMs } from '../monotonic.js';
 import { networkOf } from '../network.js';
 
 export interface OpsServerParts {
@@ -44,6 +45,10 @@ const HEAD_END = '\r\n\r\n';
 /** Milliseconds between two searches for requests that take too long. */
 const CHECK_MS = 1_000;
 
+/** A loop of scrapes gets one text for this long, after the first ones: each takes milliseconds, and speech waits. */
+const SCRAPE_MS = 250;
+const SCRAPES_AT_ONCE = 8;
+
 export class OpsServer {
   readonly #parts: OpsServerParts;
   readonly #server: Server;
@@ -53,6 +58,9 @@ export class OpsServer {
   readonly #cut = new WeakSet<Socket>();
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | null = null;
+  #lastText: string | null = null;
+  /** When a loop of scrapes would be in time with `SCRAPE_MS`. */
+  #scrapesDueMs = 0;
   #closed: Promise<void> | undefined;
 
   private constructor(parts: OpsServerParts) {
@@ -184,8 +192,19 @@ export class OpsServer {
   ]);
 
   async #metrics(): Promise<Answer> {
-    const { metrics } = this.#parts;
-    this.#scrape ??= metrics.text().finally(() => (this.#scrape = null));
-    return { status: 200, contentType: metrics.contentType, body: await this.#scrape };
+    return { status: 200, contentType: this.#parts.metrics.contentType, body: await this.#text() };
+  }
+
+  #text(): string | Promise<string> {
+    const nowMs = monotonicMs();
+    const isLoop = this.#scrapesDueMs - nowMs > SCRAPES_AT_ONCE * SCRAPE_MS;
+    if (this.#scrape === null && isLoop && this.#lastText !== null) return this.#lastText;
+    return (this.#scrape ??= this.#newText(nowMs).finally(() => (this.#scrape = null)));
+  }
+
+  async #newText(nowMs: number): Promise<string> {
+    this.#scrapesDueMs = Math.max(this.#scrapesDueMs, nowMs) + SCRAPE_MS;
+    this.#lastText = null;
+    return (this.#lastText = await this.#parts.metrics.text());
   }
 }

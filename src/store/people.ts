@@ -50,6 +50,11 @@ export interface StoredSession {
   readonly token: TokenTerms | null;
 }
 
+export interface KnownSession {
+  readonly hash: string;
+  readonly userId: number;
+}
+
 export interface StoredToken extends TokenTerms {
   readonly createdAtMs: number;
   readonly seenAtMs: number;
@@ -94,6 +99,8 @@ export interface PeopleView {
   listUsers(accountId: number | null): Awaitable<readonly User[]>;
   countOperators(): Awaitable<number>;
   findSession(hash: string): Awaitable<StoredSession | null>;
+  /** Tokens of programs too. Those that were seen last, the oldest of them first; some may have ended. */
+  listSessions(sessionsMax: number): Awaitable<readonly KnownSession[]>;
   /** In the order of their names. */
   listTokens(userId: number): Awaitable<readonly StoredToken[]>;
   findLink(hash: string): Awaitable<StoredLink | null>;

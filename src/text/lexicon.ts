@@ -25,16 +25,23 @@ export interface LexiconEntry {
 /** The most words of a phrase. */
 export const phraseWordsMax = 5;
 /** The most entries that differ only in case or language. */
-const variantsMax = 16;
+export const variantsMax = 16;
 /** The most UTF-16 units of a token that is looked up. */
 const tokenUnitsMax = 128;
 
 /** In one Unicode form, with straight apostrophes. */
 const plain = (text: string): string => text.normalize('NFC').replaceAll('’', "'");
-const foldOf = (text: string): string => plain(text).toLowerCase();
+/** What entries have in common that differ only in case. */
+export const foldOf = (text: string): string => plain(text).toLowerCase();
 
 const opening = /^[([{"'‘’“«‹„¿¡*_]+/;
 const closing = /(?<![.,;:!?…)\]}"'’”»›*_。，！？।])[.,;:!?…)\]}"'’”»›*_。，！？।]+$/;
+
+const unitsOf = (entries: readonly LexiconEntry[]): number =>
+  entries.reduce(
+    (sum, { written, form }) => sum + written.length + ('ipa' in form ? form.ipa : form.spelling).length,
+    0,
+  );
 
 export class Lexicon {
   /** What it holds for: `service`, `voice NAME` or `account NAME`. */
@@ -44,6 +51,7 @@ export class Lexicon {
   /** The most words of a phrase that begins with this one. */
   readonly #longest = new Map<string, number>();
   #size = 0;
+  #units = 0;
 
   constructor(scope = 'service') {
     this.scope = scope;
@@ -51,6 +59,11 @@ export class Lexicon {
 
   get size(): number {
     return this.#size;
+  }
+
+  /** UTF-16 units of the words and their spoken forms. */
+  get units(): number {
+    return this.#units;
   }
 
   /** A later entry for the same word, case and language replaces an earlier one. @returns false if there is no room */
@@ -64,8 +77,9 @@ export class Lexicon {
         (entry.caseRule === 'any' || known.written === entry.written),
     );
     if (same < 0 && variants.length >= variantsMax) return false;
-    if (same >= 0) variants.splice(same, 1);
-    else this.#size++;
+    const replaced = same < 0 ? [] : variants.splice(same, 1);
+    this.#size += 1 - replaced.length;
+    this.#units += unitsOf([entry]) - unitsOf(replaced);
     variants.unshift(entry);
     this.#entries.set(key, variants);
     const words = key.split(' ');

@@ -63,16 +63,6 @@ const named = 'named ';
 const keyOf = (scope: Scope): string =>
   scope.kind === 'service' ? 'service' : `${scope.kind} ${scope.name}`;
 
-interface Room {
-  readonly entries: number;
-  readonly units: number;
-}
-
-const roomWith = ({ entries, units }: Room, { written, form }: LexiconEntry): Room => ({
-  entries: entries + 1,
-  units: units + written.length + ('ipa' in form ? form.ipa : form.spelling).length,
-});
-
 export const lexiconFolder = (dataDir: string): string => join(dataDir, 'lexicons');
 
 /** The folder of the lexicons that keys name. */
@@ -90,6 +80,13 @@ export const namedLexicons = (dataDir: string): readonly string[] | null => {
 /** Heap that the thread needs for a file of the largest size. */
 const HEAP_MIB = 96;
 
+const lexiconAt = (scopes: Map<string, Lexicon>, scope: Scope): Lexicon => {
+  const key = keyOf(scope);
+  const lexicon = scopes.get(key) ?? new Lexicon(key);
+  scopes.set(key, lexicon);
+  return lexicon;
+};
+
 export interface LexiconsParts {
   readonly folder: string;
   readonly bounds: LexiconBounds;
@@ -100,9 +97,9 @@ export interface LexiconsParts {
 
 export class Lexicons {
   readonly #parts: LexiconsParts;
-  #scopes: ReadonlyMap<string, Lexicon> = new Map();
-  /** Entries, and the UTF-16 units of their texts, since the last reading. */
-  #room: Room = { entries: 0, units: 0 };
+  #scopes = new Map<string, Lexicon>();
+  /** Words that were added since a reading began: it may have read their files before. */
+  #added: (readonly [Scope, LexiconEntry])[] = [];
   /** Of missing lexicons that the log has since the last reading. */
   readonly #missed = new Set<string>();
   #reading: Promise<void> | undefined;
@@ -144,18 +141,25 @@ export class Lexicons {
     }));
   }
 
-  /**
-   * The file of an account has one more word. To read all files again for each word would take a core from speech for as
-   * long as a member adds words. They are read only for the first word of an account, or if the word may have no room.
-   */
-  async add(account: string, entry: LexiconEntry): Promise<void> {
+  /** Whether one more word, with its spoken form, fits the bounds of all lexicons. */
+  hasRoomFor(...texts: readonly [string, string]): boolean {
     const { lexiconEntriesMax, lexiconUnitsMax } = this.#parts.bounds;
-    const lexicon = this.#scopes.get(`account ${account}`);
-    const room = roomWith(this.#room, entry);
-    const hasRoom = room.entries <= lexiconEntriesMax && room.units <= lexiconUnitsMax;
-    // A reading that is under way may have read the file already.
-    if (this.#reading !== undefined || !hasRoom || lexicon?.add(entry) !== true) return this.reload();
-    this.#room = room;
+    const all = [...this.#scopes.values()];
+    const entries = all.reduce((sum, { size }) => sum + size, 1);
+    const units = all.reduce((sum, lexicon) => sum + lexicon.units, texts.join('').length);
+    return entries <= lexiconEntriesMax && units <= lexiconUnitsMax;
+  }
+
+  /**
+   * The file of an account has one more word. To read all files again for it would take a core from speech for as long as a
+   * member adds words.
+   *
+   * @returns false if the account has too many forms of the word
+   */
+  add(account: string, entry: LexiconEntry): boolean {
+    const scope = { kind: 'account', name: account } as const;
+    if (this.#reading !== undefined) this.#added.push([scope, entry]);
+    return lexiconAt(this.#scopes, scope).add(entry);
   }
 
   /** Ends a reading. Idempotent. */
@@ -201,6 +205,7 @@ export class Lexicons {
   async #read(): Promise<void> {
     const { folder, log } = this.#parts;
     this.#missed.clear();
+    this.#added = [];
     if (!existsSync(folder)) {
       this.#scopes = new Map();
       return;
@@ -212,9 +217,9 @@ export class Lexicons {
       refused.push({ path: item.path, line: 1, fault: `${fault}: the file is left out` });
       read = await this.#readOnce(refused);
     }
-    const { done, scopes, room, crowded } = read.answer;
+    const { done, scopes, crowded } = read.answer;
+    for (const [scope, entry] of this.#added) lexiconAt(scopes, scope).add(entry);
     this.#scopes = scopes;
-    this.#room = room;
     this.#missed.clear();
     for (const { path, line, fault } of done.findings)
       log.warn({ file: `${path}:${line}`, fault }, 'lexicon');
@@ -228,21 +233,15 @@ export class Lexicons {
   #readOnce(refused: readonly LexiconFinding[]) {
     const { folder, bounds, entry } = this.#parts;
     const scopes = new Map<string, Lexicon>();
-    let room: Room = { entries: 0, units: 0 };
     const crowded = new Set<string>();
     return readInThread({
       ...{ entry, what: 'lexicons', bounds, signal: this.#closing.signal },
       workerData: { folder, refused, bounds } satisfies LexiconThreadData,
       ...{ heapMiBMax: HEAP_MIB, itemMsMax: bounds.lexiconReadMsMax, otherMsMax: bounds.lexiconReadMsMax },
       onMail: (mail: LexiconMail) => {
-        if (mail.type === 'done') return { done: mail, scopes, room, crowded };
-        const key = keyOf(mail.scope);
-        const lexicon = scopes.get(key) ?? new Lexicon(key);
-        scopes.set(key, lexicon);
-        for (const one of mail.entries) {
-          room = roomWith(room, one);
-          if (!lexicon.add(one)) crowded.add(mail.path);
-        }
+        if (mail.type === 'done') return { done: mail, scopes, crowded };
+        const lexicon = lexiconAt(scopes, mail.scope);
+        for (const one of mail.entries) if (!lexicon.add(one)) crowded.add(mail.path);
         return undefined;
       },
     });

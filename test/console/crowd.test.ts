@@ -110,28 +110,54 @@ t.test(
   },
 );
 
+/** Until it is over, calls without a session use up the rate of the address. */
+const startFlood = async (t: Test, consolePort: number): Promise<{ end: () => Promise<void> }> => {
+  const stranger = new ConsoleClient(consolePort);
+  let isOver = false;
+  const flood = async (): Promise<void> => {
+    while (!isOver) await (await stranger.post('/api/session', {})).text();
+  };
+  const floods = [flood(), flood()];
+  const isRefused = async (): Promise<boolean> => {
+    const answer = await stranger.post('/api/session', {});
+    await answer.text();
+    return answer.status === 429;
+  };
+  t.ok(await until(isRefused), 'the address is refused');
+  return {
+    end: async () => {
+      t.ok(await until(isRefused), 'and still is');
+      isOver = true;
+      await Promise.all(floods);
+    },
+  };
+};
+
 t.test(
   'calls without a session use up the rate of their address, and not that of who is signed in there',
   async (t) => {
     const { service, operator, member } = await startConsole(t);
-    const stranger = new ConsoleClient(service.consolePort);
-    let isOver = false;
-    const flood = async (): Promise<void> => {
-      while (!isOver) await (await stranger.post('/api/session', {})).text();
-    };
-    const floods = [flood(), flood()];
-    const isRefused = async (): Promise<boolean> => {
-      const answer = await stranger.post('/api/session', {});
-      await answer.text();
-      return answer.status === 429;
-    };
-    t.ok(await until(isRefused), 'the address is refused');
+    const { end } = await startFlood(t, service.consolePort);
     for (let index = 0; index < 20; index++) {
       await operator.call('session', {});
       await member.call('session', {});
     }
-    t.ok(await until(isRefused), 'and still is');
-    isOver = true;
-    await Promise.all(floods);
+    await end();
+    service.signal('SIGTERM');
+    await service.exited;
+
+    const { dataDir } = service;
+    const env = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0', DATA_DIR: dataDir };
+    const { consolePort } = await startService(t, env, SCRIPTED);
+    const again = await startFlood(t, consolePort);
+    let refused = 0;
+    for (const { cookies } of [operator, member]) {
+      const client = new ConsoleClient(consolePort);
+      for (const [name, value] of cookies) client.cookies.set(name, value);
+      for (let index = 0; index < 20; index++)
+        await client.call('session', {}).catch(() => refused++);
+    }
+    t.equal(refused, 0, 'nor after a restart, that of sessions from before');
+    await again.end();
   },
 );

@@ -74,8 +74,18 @@ t.test('words that are long to say hold up no other call, and each keeps its ent
   t.ok(answered >= 20, `${answered} calls were answered meanwhile`);
 });
 
-t.test('a word of an account that has words is added without a reading of all files', async (t) => {
+t.test('words are added without a reading of all files, and forms without end are refused', async (t) => {
   const readings = service.logged('lexicons read').length;
+  const forms = Array.from({ length: 17 }, (_, form) =>
+    [...'abcde'].map((letter, at) => ((form >> at) & 1 ? letter.toUpperCase() : letter)).join(''),
+  );
+  for (const form of forms.slice(0, 16)) await member.call('addWord', { accountId, word: form, spoken: 'x' });
+  const file = readFileSync(join(folder, 'ada', 'console.txt'), 'utf8');
+  for (let time = 0; time < 5; time++)
+    await t.rejects(member.call('addWord', { accountId, word: forms[16]!, spoken: 'x' }), {
+      message: /: 409 .*16 forms/,
+    });
+  t.equal(readFileSync(join(folder, 'ada', 'console.txt'), 'utf8'), file);
   for (let index = 0; index < 20; index++)
     await member.call('addWord', { accountId, word: 'kettle', spoken: `pot${index}` });
   t.equal(service.logged('lexicons read').length, readings);

@@ -117,6 +117,10 @@ export const peopleSuite = (
       t.match(await transaction.findUser({ userId }), { lastSeenAtMs: 5_000 });
       await transaction.keepSessions(userId, 3);
       t.equal(await alive(), 'acdx', 'the one that was seen least recently ends');
+      t.strictSame(await transaction.listSessions(2), [
+        { hash: 'd', userId },
+        { hash: 'a', userId },
+      ]);
       await transaction.endSessions({ hash: 'c' });
       await transaction.endSessions({ hash: 'c' });
       t.equal(await alive(), 'adx');

@@ -5,6 +5,7 @@ import type { AccountWord, AccountWords, Addition } from '../../src/accounts/con
 import { writeSecret } from '../../src/accounts/secret-file.js';
 import type { Bounds } from '../../src/limits.js';
 import { AdministrationError } from '../../src/store/store.js';
+import { foldOf, variantsMax } from '../../src/text/lexicon.js';
 import { CONSOLE_FILE, parsePlain } from './entries.js';
 
 type WriteBounds = Pick<Bounds, 'lexiconTextMax' | 'consoleWordsMax' | 'consoleLexiconUnitsMax'>;
@@ -72,6 +73,14 @@ const addition = (
     if (added.length > consoleWordsMax || added.join('\n').length >= consoleLexiconUnitsMax)
       throw new AdministrationError(
         `The lexicon may have ${consoleWordsMax} words and ${consoleLexiconUnitsMax} characters: no more fit`,
+        'conflict',
+        'word',
+      );
+    const fold = foldOf(written);
+    const forms = others.filter((other) => foldOf(other.split('\t', 1)[0]!) === fold);
+    if (forms.length >= variantsMax)
+      throw new AdministrationError(
+        `The lexicon may have ${variantsMax} forms of a word that differ in case: no more fit`,
         'conflict',
         'word',
       );

@@ -1,6 +1,7 @@
 /** Users, sessions, one-time links and the audit table, as parts of a transaction. */
 import type {
   AuditRow,
+  KnownSession,
   LinkKind,
   NewAct,
   NewUser,
@@ -152,6 +153,14 @@ export class People implements PeopleTransaction {
           seenAtMs: row.seen_at_ms,
           token: toTerms(row),
         };
+  }
+
+  async listSessions(sessionsMax: number): Promise<KnownSession[]> {
+    const rows = await this.sql.all<{ readonly hash: string; readonly user_id: number }>(
+      'SELECT hash, user_id FROM sessions ORDER BY seen_at_ms DESC LIMIT ?',
+      sessionsMax,
+    );
+    return rows.reverse().map(({ hash, user_id: userId }) => ({ hash, userId }));
   }
 
   async listTokens(userId: number): Promise<StoredToken[]> {
