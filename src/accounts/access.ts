@@ -11,7 +11,7 @@ import type { Bounds } from '../limits.js';
 import type { PeopleView, Role, StoredLink, StoredUser, User } from '../store/people.js';
 import { AdministrationError, type StoreAdministration, type StoreTransaction } from '../store/store.js';
 import { record, REFUSED_SIGN_IN, refuseMember, userById, type Actor } from './audit.js';
-import { checkName, handleOf, refuseImpostor } from './checks.js';
+import { checkName, handleOf, isName, refuseImpostor } from './checks.js';
 import type { Passwords } from './passwords.js';
 import { findAccount } from './targets.js';
 import { deviceOf, type OpenedSession, type Sessions } from './sessions.js';
@@ -124,8 +124,7 @@ export class Access {
   }
 
   async signIn({ name, password }: Credentials, address: string): Promise<OpenedSession> {
-    const handle = handleOf(name);
-    const known = await this.#store.read(async (view) => view.findUser({ handle }));
+    const known = await this.#userOf(name);
     const isRight = await this.#passwords.verify(known?.password ?? null, password);
     const session =
       isRight && known !== null
@@ -174,8 +173,13 @@ export class Access {
 
   /** @returns what a browser of this user has after a sign-in; a random one for an unknown name */
   async device(name: string): Promise<string> {
-    const user = await this.#store.read(async (view) => view.findUser({ handle: handleOf(name) }));
+    const user = await this.#userOf(name);
     return user === null ? newToken() : deviceOf(user.password);
+  }
+
+  async #userOf(name: string): Promise<StoredUser | null> {
+    if (!isName(name)) return null;
+    return this.#store.read(async (view) => view.findUser({ handle: handleOf(name) }));
   }
 
   async changePassword(hash: string, current: string, password: string): Promise<void> {

@@ -95,6 +95,7 @@ export const phrases: Readonly<Record<LedgerFault, string>> = {
   newer: 'the store is of a newer version of this program',
   unreachable: 'the database of the store cannot be reached, or does not answer in time',
   barred: 'this process was declared dead by an operator or another service: restart it',
+  unfit: 'the store does not take one of the values',
   unusable: 'the store refuses to work: see the log',
   behind: 'the disk of the store is too slow for what is to be written',
   stalled: 'the disk of the store does not answer',

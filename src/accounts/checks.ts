@@ -24,9 +24,14 @@ export const checkCredits = (credits: number, min: number, field = 'credits'): v
 /** Names are compared without case, and in one Unicode form, so that names which look alike are equal. */
 export const handleOf = (name: string): string => name.normalize('NFKC').toLowerCase();
 
+/** What cannot be the name of anything needs no look into the store, which may not even take its characters. */
+export const isName = (name: string): boolean =>
+  !/[\p{C}\p{Default_Ignorable_Code_Point}]|^\s|\s$|^$/u.test(name) &&
+  name.length <= NAME_MAX &&
+  !looksLikeKey(name);
+
 export const checkName = (what: string, name: string): void => {
-  const isShown = !/[\p{C}\p{Default_Ignorable_Code_Point}]|^\s|\s$|^$/u.test(name);
-  if (!isShown || name.length > NAME_MAX || looksLikeKey(name))
+  if (!isName(name))
     throw new AdministrationError(
       `The name of ${what} has 1 to ${NAME_MAX} printable characters, no space at either end, and does not look like ` +
         'a key',

@@ -250,8 +250,13 @@ export type Outcome =
 /** Faults that end by themselves. */
 const passing: readonly StoreFault[] = ['busy', 'held', 'unreachable'];
 
+/** Not a fault of the store. */
+const UNFIT = 'A text of this call has a character that cannot be stored, or a number of it is too large.';
+
 const refusalOf = (error: unknown): Outcome => {
   if (error instanceof StoreError) {
+    if (error.fault === 'unfit')
+      return { ok: false, refusal: { code: 'badRequest', message: UNFIT }, reason: null };
     const [first = '', ...rest] = phrases[error.fault];
     const remedy = passing.includes(error.fault) ? 'Try again in a moment.' : 'An operator must repair it.';
     const message = `${first.toUpperCase()}${rest.join('')}. ${remedy}`;

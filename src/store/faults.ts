@@ -21,6 +21,8 @@ export type StoreFault =
   | 'unreachable'
   /** This process was declared dead: others may spend its credit. */
   | 'barred'
+  /** A value of the act is none that the database takes. The store itself can be used. */
+  | 'unfit'
   | 'unusable';
 
 /** The store cannot be used. The message is one line that names the store and the remedy. */

@@ -79,6 +79,8 @@ t.test('a program with a token', async (t) => {
     });
     t.equal(refused.status, 403);
     t.match(await refused.json(), { message: /sign in to the console/ });
+    t.equal(await statusOf('signOut', ofOperator, { everywhere: true }), 403);
+    t.match(await operator.call('session', {}), { user: { name: 'olga' } }, 'nor does it end a session');
   });
 
   await t.test('a token is no cookie, a cookie no token, and other schemes are of others', async (t) => {

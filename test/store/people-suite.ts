@@ -2,6 +2,8 @@
 import type { Test } from 'tap';
 import type { Administration } from '../../src/accounts/administration.js';
 import { commandLine } from '../../src/accounts/audit.js';
+import { ConsoleDesk, type ConsoleCalls } from '../../src/accounts/console-calls.js';
+import { limits } from '../../src/limits.js';
 import { Overview } from '../../src/accounts/overview.js';
 import { readUsage } from '../../src/accounts/usage.js';
 import type { LedgerEntry, LedgerWriter, StoreAdministration, StoreReader } from '../../src/store/store.js';
@@ -146,6 +148,37 @@ export const peopleSuite = (
       await transaction.removeUser(other);
       t.equal(await alive(), '');
     });
+  });
+
+  test('no text and no number of a call lets the store count as unusable', async (t) => {
+    const { driver, store } = await open(t);
+    const operator = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
+    const userId = await store.transact(async (transaction) => transaction.addUser(operator, 1));
+    const desk = new ConsoleDesk(driver, limits, { addition: () => null, remove: () => undefined });
+    t.teardown(() => desk.close());
+    const credentials = { name: 'a\0b', password: 'p\0q'.repeat(4) };
+    const by = { userId };
+    const period = { accountId: null, fromMs: 0, toMs: 2 ** 63, step: 'day' };
+    const asked: readonly (readonly [keyof ConsoleCalls, ...(readonly unknown[])])[] = [
+      ['signIn', credentials, '192.0.2.1'],
+      ['signIn', { ...credentials, name: '\ud800\u200b' }, '192.0.2.1'],
+      ['device', 'a\0b'],
+      ['invitation', { token: 'a\0b' }],
+      ['acceptInvitation', { ...credentials, token: 'a\0b' }, '192.0.2.1'],
+      ['session', 'a\0b'],
+      ['createToken', by, { name: 'a\0b', days: 1 }],
+      ['revokeToken', by, { name: 'a\0b' }],
+      ['createAccount', by, { name: 'a\0b', credits: 1 }],
+      ['account', by, { accountId: 2 ** 32 - 1 }],
+      ['audit', by, { beforeId: 2 ** 63 }],
+      ['usage', by, period],
+    ];
+    for (const [name, ...args] of asked) {
+      const outcome = await desk.run(name, args);
+      if (outcome.ok) continue;
+      t.equal(outcome.reason, null, name);
+      t.not(outcome.refusal.code, 'unavailable', name);
+    }
   });
 
   test('one-time links are found, counted and removed', async (t) => {

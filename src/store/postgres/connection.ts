@@ -72,9 +72,12 @@ const toStoreError = (url: string, error: unknown): StoreError => {
   const { code = '', message } = error as Error & { code?: string };
   // Class 08 is a broken connection, and 57P a server that starts or stops.
   const isAnswer = error instanceof pg.DatabaseError && !/^(?:08|57P)/.test(code);
+  const reason = (message === '' ? code : message).replaceAll(/\s+/g, ' ');
+  // Class 22: a text with a zero byte, or a number beyond its type.
+  if (isAnswer && code.startsWith('22'))
+    return new StoreError('unfit', `The store ${shownUrl(url)} does not take a value: ${reason}`);
   const fault = isAnswer ? (faults[code] ?? 'unusable') : 'unreachable';
   const remedy = remedies[fault] ?? 'see the log of the database';
-  const reason = (message === '' ? code : message).replaceAll(/\s+/g, ' ');
   return new StoreError(fault, `The store ${shownUrl(url)} cannot be used (${reason}): ${remedy}`);
 };
 
