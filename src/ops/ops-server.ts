@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { hostNameOf, isOwnName } from '../address.js';
 import { describeFault } from '../fault.js';
 import { ConnectionPool, type Connections } from '../front/connections.js';
@@ -45,8 +46,8 @@ const HEAD_END = '\r\n\r\n';
 /** Milliseconds between two searches for requests that take too long. */
 const CHECK_MS = 1_000;
 
-/** A loop of scrapes gets one text for this long, after the first ones: each takes milliseconds, and speech waits. */
-const SCRAPE_MS = 250;
+/** After some at once, scrapes wait for a common text: each text takes milliseconds, in which no speech is sent. */
+const SCRAPE_MS = 100;
 const SCRAPES_AT_ONCE = 8;
 
 export class OpsServer {
@@ -58,7 +59,6 @@ export class OpsServer {
   readonly #cut = new WeakSet<Socket>();
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | null = null;
-  #lastText: string | null = null;
   /** When a loop of scrapes would be in time with `SCRAPE_MS`. */
   #scrapesDueMs = 0;
   #closed: Promise<void> | undefined;
@@ -192,19 +192,15 @@ export class OpsServer {
   ]);
 
   async #metrics(): Promise<Answer> {
-    return { status: 200, contentType: this.#parts.metrics.contentType, body: await this.#text() };
+    this.#scrape ??= this.#nextText().finally(() => (this.#scrape = null));
+    return { status: 200, contentType: this.#parts.metrics.contentType, body: await this.#scrape };
   }
 
-  #text(): string | Promise<string> {
+  async #nextText(): Promise<string> {
     const nowMs = monotonicMs();
-    const isLoop = this.#scrapesDueMs - nowMs > SCRAPES_AT_ONCE * SCRAPE_MS;
-    if (this.#scrape === null && isLoop && this.#lastText !== null) return this.#lastText;
-    return (this.#scrape ??= this.#newText(nowMs).finally(() => (this.#scrape = null)));
-  }
-
-  async #newText(nowMs: number): Promise<string> {
+    const waitMs = this.#scrapesDueMs - nowMs - SCRAPES_AT_ONCE * SCRAPE_MS;
     this.#scrapesDueMs = Math.max(this.#scrapesDueMs, nowMs) + SCRAPE_MS;
-    this.#lastText = null;
-    return (this.#lastText = await this.#parts.metrics.text());
+    if (waitMs > 0) await setTimeout(waitMs, undefined, { ref: false });
+    return this.#parts.metrics.text();
   }
 }
