@@ -95,10 +95,12 @@ export class ActorPorts {
  * Loads the voices, reports to the front thread, and returns the job handler that piscina calls.
  * @param load if it rejects, the front thread gets the reason, and the load is repeated. All native code that it and its
  *   engines run goes through the guard
+ * @param report a test that plays a thread gives its own
  */
 export const serveSynthesis = async (
   data: Pick<SynthesisThreadData, 'control' | 'vitals' | 'effort' | 'clocks' | 'bounds'>,
   load: (native: NativeGuard) => Promise<LoadedVoices>,
+  report: Report = reportToParent,
 ): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
   nameThread('synthesis');
   const control = new JobControl(data.control);
@@ -108,7 +110,7 @@ export const serveSynthesis = async (
   vitals.live(data.bounds);
   const actorPorts = new ActorPorts();
   const steps = new StepQueue<JobStep>();
-  const voices = await loadPatiently(() => load(vitals.native), actorPorts);
+  const voices = await loadPatiently(() => load(vitals.native), actorPorts, report);
   const rows = new Map(voices.voices.map(({ id }, row) => [id, row]));
   const longSteps = longStepsOf(voices);
   const usesGpu = voices.executionProvider !== 'cpu';
@@ -306,12 +308,13 @@ const longStepsOf = ({ voices }: LoadedVoices): Map<string, LongStep> =>
 const loadPatiently = async (
   load: () => Promise<LoadedVoices>,
   actorPorts: ActorPorts,
+  report: Report,
 ): Promise<LoadedVoices> => {
   for (;;) {
     const startedMs = performance.now();
     try {
       const voices = await load();
-      reportReady(voices, actorPorts, performance.now() - startedMs);
+      reportReady(voices, actorPorts, performance.now() - startedMs, report);
       return voices;
     } catch (error) {
       // The message names a file; it cannot quote a text.
@@ -322,7 +325,12 @@ const loadPatiently = async (
   }
 };
 
-const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: number): void => {
+const reportReady = (
+  voices: LoadedVoices,
+  actorPorts: ActorPorts,
+  loadMs: number,
+  report: Report,
+): void => {
   const { executionProvider, placements = new Map(), costs = new Map() } = voices;
   const longSteps = longStepsOf(voices);
   const { port1, port2 } = new MessageChannel();
@@ -338,7 +346,9 @@ const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: numbe
   );
 };
 
-const report = (message: SynthesisHello, transfer: MessagePort[] = []): void => {
+type Report = (message: SynthesisHello, transfer?: MessagePort[]) => void;
+
+const reportToParent: Report = (message, transfer = []) => {
   if (parentPort === null) throw new Error('a synthesis thread runs under a pool');
   parentPort.postMessage(message, transfer);
 };

@@ -4,7 +4,7 @@ import { hash, verify } from '@node-rs/argon2';
 import { AdministrationError } from '../store/store.js';
 
 /** OWASP's recommendation: 19 MiB and about 30 ms for each hash. They are part of the hash, so they can be raised. */
-const options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+export const passwordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** Keyboards compose letters in different ways. */
 const asTyped = (password: string): string => password.normalize('NFC');
@@ -23,7 +23,7 @@ export class Passwords {
 
   /** @returns the hash with its parameters. @throws {AdministrationError} too many wait */
   hash(password: string): Promise<string> {
-    return this.#inTurn(() => hash(asTyped(password), options));
+    return this.#inTurn(() => hash(asTyped(password), passwordCost));
   }
 
   /**
@@ -32,7 +32,7 @@ export class Passwords {
    */
   verify(stored: string | null, password: string): Promise<boolean> {
     return this.#inTurn(async () => {
-      this.#decoy ??= hash(randomBytes(32), options);
+      this.#decoy ??= hash(randomBytes(32), passwordCost);
       const decoy = await this.#decoy;
       const isRight = await verify(stored ?? decoy, asTyped(password));
       return isRight && stored !== null;

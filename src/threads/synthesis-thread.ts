@@ -119,12 +119,38 @@ export class Job {
  */
 export const SYNTHESIS_NICENESS = 2;
 
+/** A pool of one thread, which runs jobs. */
+export type ThreadOfJobs = Pick<Piscina, 'threads' | 'on' | 'run' | 'destroy'>;
+
 export interface SynthesisThreadOptions extends Omit<SynthesisThreadData, 'control' | 'vitals' | 'effort'> {
   readonly watchdog: Watchdog;
   readonly log: Log;
   /** The compiled entry. */
   readonly entry: URL;
+  /** A test can play the thread. */
+  readonly startThread?: (data: SynthesisThreadData) => ThreadOfJobs;
 }
+
+const startThread = (entry: URL, workerData: SynthesisThreadData): ThreadOfJobs => {
+  const { bounds } = workerData;
+  return new Piscina({
+    filename: entry.href,
+    workerData,
+    minThreads: 1,
+    maxThreads: 1,
+    concurrentTasksPerWorker: bounds.jobsPerThreadMax,
+    idleTimeout: Number.POSITIVE_INFINITY,
+    // The default freezes an idle thread's event loop: no messages, no timers.
+    atomics: 'disabled',
+    // The front thread's sends must not wait for inference.
+    niceIncrement: SYNTHESIS_NICENESS,
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+    resourceLimits: {
+      maxOldGenerationSizeMb: bounds.synthesisHeapMiBMax,
+      maxYoungGenerationSizeMb: bounds.synthesisYoungHeapMiBMax,
+    },
+  });
+};
 
 interface SynthesisThreadEvents {
   /** Its voices are loaded: link it to the actor threads. */
@@ -153,7 +179,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   readonly #jobs = new Map<number, Job>();
   #longJobs = 0;
   #loadedPacks = 0;
-  readonly #piscina: Piscina;
+  readonly #piscina: ThreadOfJobs;
   #hello: Extract<SynthesisHello, { type: 'ready' }> | undefined;
   #unwatch: () => void = () => undefined;
   #isAbandoned = false;
@@ -180,23 +206,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       effort: this.effort.buffer,
       clocks,
     };
-    this.#piscina = new Piscina({
-      filename: entry.href,
-      workerData,
-      minThreads: 1,
-      maxThreads: 1,
-      concurrentTasksPerWorker: bounds.jobsPerThreadMax,
-      idleTimeout: Number.POSITIVE_INFINITY,
-      // The default freezes an idle thread's event loop: no messages, no timers.
-      atomics: 'disabled',
-      // The front thread's sends must not wait for inference.
-      niceIncrement: SYNTHESIS_NICENESS,
-      execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: {
-        maxOldGenerationSizeMb: bounds.synthesisHeapMiBMax,
-        maxYoungGenerationSizeMb: bounds.synthesisYoungHeapMiBMax,
-      },
-    });
+    this.#piscina = options.startThread?.(workerData) ?? startThread(entry, workerData);
     this.threadId = this.#piscina.threads[0]!.threadId;
     this.#piscina.on('message', (message: SynthesisHello) => this.#onHello(message));
     this.#piscina.on('error', (error: Error) => log.error(describeFault(error), 'synthesis thread failed'));

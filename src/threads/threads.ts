@@ -9,7 +9,7 @@ import { sumEfforts, type Effort } from './effort.js';
 import { Generations } from './generations.js';
 import { ClockTable } from './playback-clock.js';
 import { GpuState } from './gpu.js';
-import type { SynthesisThread } from './synthesis-thread.js';
+import type { SynthesisThread, SynthesisThreadOptions } from './synthesis-thread.js';
 import type { Voices } from './voices.js';
 import { Watchdog } from './watchdog.js';
 
@@ -25,6 +25,7 @@ export interface ThreadsOptions {
   readonly log: Log;
   /** A test can set its own. */
   readonly watchdog?: Watchdog;
+  readonly startThread?: SynthesisThreadOptions['startThread'];
   /** Compiled entries of the threads. */
   readonly synthesisEntry: URL;
   readonly actorEntry: URL;
@@ -38,7 +39,7 @@ export class Threads {
   readonly #watchdog: Watchdog;
 
   constructor({ config, voices, synthesisEntry, actorEntry, ...options }: ThreadsOptions) {
-    const { bounds, log, packsLoadedMax, watchdog = new Watchdog(bounds, monotonicMs) } = options;
+    const { bounds, log, packsLoadedMax, startThread, watchdog = new Watchdog(bounds, monotonicMs) } = options;
     const { synthesisThreads, actorThreads, executionProvider, gpu, logLevel } = config;
     this.clocks = new ClockTable(4 * bounds.contextsMax);
     const shared = { bounds, log, watchdog, clocks: this.clocks.buffer };
@@ -54,6 +55,7 @@ export class Threads {
       logLevel,
       ...(packsLoadedMax !== undefined && { packsLoadedMax }),
       entry: synthesisEntry,
+      ...(startThread !== undefined && { startThread }),
     });
     this.actors = new ActorThreads({ ...shared, threads: actorThreads, entry: actorEntry });
     this.generations.on('thread', (thread) => {

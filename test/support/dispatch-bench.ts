@@ -9,6 +9,7 @@ import { limits, type Bounds } from '../../src/limits.js';
 import { createLog, type Log } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
 import type { Watchdog } from '../../src/threads/watchdog.js';
+import { playThread } from './played-threads.js';
 import { scriptedVoices } from './scripted-voices.js';
 import { eventually } from './waiting.js';
 import { opened } from './fake-speech.js';
@@ -25,6 +26,7 @@ export const start = async ({
   executionProvider = 'cpu',
   overload = 'late',
   costs,
+  startThread,
 }: {
   threads?: number;
   bounds?: Partial<Bounds>;
@@ -35,6 +37,7 @@ export const start = async ({
   executionProvider?: Provider;
   overload?: DispatcherOptions['config']['overload'];
   costs?: Costs;
+  startThread?: DispatcherOptions['startThread'];
 } = {}) => {
   const dispatcher = new Dispatcher({
     config: {
@@ -47,11 +50,12 @@ export const start = async ({
     },
     voices,
     // A heap that is soon full.
-    bounds: { ...limits, synthesisHeapMiBMax: 64, ...bounds },
+    bounds: { ...limits, synthesisHeapMiBMax: 24, ...bounds },
     log,
     metrics: new Metrics(),
     ...(watchdog !== undefined && { watchdog }),
     ...(costs !== undefined && { costs }),
+    ...(startThread !== undefined && { startThread }),
     synthesisEntry,
     actorEntry: new URL('fragile-actors.js', import.meta.url),
   });
@@ -63,6 +67,9 @@ export const start = async ({
   }
   return dispatcher;
 };
+
+/** The same with synthesis threads that the test plays. */
+export const startPlayed: typeof start = (options = {}) => start({ ...options, startThread: playThread });
 
 /** A lease that counts. */
 export const lease = () => {

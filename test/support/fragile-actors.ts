@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads';
 import { packFrames, unpackCommands } from '../../src/threads/mail.js';
 import type { ActorThreadMessage } from '../../src/threads/messages.js';
 
-await import('../../workers/actors.js');
+await import('./quick-actors.js');
 
 parentPort?.on('message', (message: ActorThreadMessage) => {
   if (message.type !== 'commands') return;

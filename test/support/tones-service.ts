@@ -7,6 +7,7 @@ App.start = (parts) =>
     ...parts,
     packsEntry: new URL('engines/tones/packs.js', import.meta.url),
     synthesisEntry: new URL('engines/tones/synthesis.js', import.meta.url),
+    actorEntry: new URL('quick-actors.js', import.meta.url),
   });
 
 await import('../../src/main.js');

@@ -1,23 +1,25 @@
 /** Threads that hang in a step: the pool ends those that it can, leaves the others behind, and replaces both. */
 import t from 'tap';
 import { voicesOf, type ScriptedVoices } from '../support/scripted-voices.js';
-import { long, sentence, speak, start, untilIdle, untilWhole } from '../support/dispatch-bench.js';
+import { long, sentence, speak, start, startPlayed, untilIdle, untilWhole } from '../support/dispatch-bench.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 
 t.jobs = 3;
 
-const endMs = 5_000;
+const endMs = 30_000;
 const hangs = { ending: 'failed', reason: 'its synthesis thread hangs', closes: 1 };
 
 /** A dispatcher whose watchdog's time stands still until `untilFound`. */
 const bench = async (
   options: Omit<Parameters<typeof start>[0] & object, 'voices' | 'watchdog'> & {
     voices?: ScriptedVoices;
+    /** The threads are played. */
+    isPlayed?: boolean;
   } = {},
 ) => {
-  const { voices = voicesOf(['scripted']), bounds, ...others } = options;
+  const { voices = voicesOf(['scripted']), bounds, isPlayed = false, ...others } = options;
   const watchdog = new SteppedWatchdog();
-  const dispatcher = await start({ ...others, voices, watchdog, bounds: { ...steppedBounds, ...bounds } });
+  const dispatcher = await (isPlayed ? startPlayed : start)({ ...others, voices, watchdog, bounds: { ...steppedBounds, ...bounds } });
   /** Lets time pass until the watchdog found the thread of this text. */
   const untilFound = async (spoken: ReturnType<typeof speak>) => {
     let isOver = false;
@@ -33,7 +35,7 @@ for (const marker of ['!spin', '!stuck'])
   t.test(
     `${marker}: a thread that hangs in JavaScript is ended, and its neighbours lose nothing`,
     async (t) => {
-      const { dispatcher, untilFound } = await bench();
+      const { dispatcher, untilFound } = await bench({ isPlayed: marker === '!stuck' });
       const neighbours = Array.from({ length: 8 }, () => speak(dispatcher, long));
       t.match(await untilFound(speak(dispatcher, `${sentence}Then ${marker} it hangs.`)), hangs);
       for (const outcome of await Promise.all(neighbours))
@@ -70,6 +72,7 @@ t.test('!inside: a thread that comes back after it was given up is ended and sen
   const { dispatcher, voices, untilFound } = await bench({
     threads: 1,
     bounds: { hungThreadsReplacedMax: 0 },
+    isPlayed: true,
   });
   const neighbours = Array.from({ length: 3 }, () => speak(dispatcher, long));
   t.match(await untilFound(speak(dispatcher, `${sentence}Then !inside it hangs.`)), hangs);

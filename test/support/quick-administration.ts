@@ -1,0 +1,4 @@
+/** Entry of the administration thread, with passwords that cost little. */
+import './quick-passwords.js';
+
+await import('../../workers/administration.js');
