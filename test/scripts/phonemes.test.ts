@@ -1,13 +1,21 @@
-/** `npm run phonemes`, in a process of its own. */
+/** `npm run phonemes`, once in a process of its own. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { mediumShape, piperModel, writePiper } from '../../scripts/voices/fixtures/piper.js';
+import { smallShape, piperModel, writePiper } from '../../scripts/voices/fixtures/piper.js';
 import { makeFiveGraphs } from '../../scripts/voices/fixtures/pocket.js';
+import { keys as keysProgram } from '../../scripts/keys.js';
+import { phonemes } from '../../scripts/phonemes.js';
 import { prefixOf } from '../../src/accounts/keys.js';
 import type { Said } from '../../src/speech/said.js';
-import { spawnCommand } from '../support/run-command.js';
+import { runner, spawnCommand } from '../support/run-command.js';
 import { modelsDir } from '../support/voices.js';
+
+const linesOf = (stdout: string): Said[] =>
+  stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Said);
 
 const prepare = (t: Test, hasOwnModels = false) => {
   const lexiconFolders = { accounts: { ada: {} }, voices: { lark: {} } };
@@ -20,24 +28,27 @@ const prepare = (t: Test, hasOwnModels = false) => {
   );
   writeFileSync(join(lexicons, 'voices', 'lark', 'own.txt'), 'kettle = pan\n');
   writeFileSync(join(lexicons, 'accounts', 'ada', 'own.txt'), 'kettle = pot\n');
-  const env = { ...process.env, DATA_DIR: join(root, 'data'), MODELS_DIR: models };
-  const run = (args: readonly string[], input = '') => spawnCommand('phonemes', args, { env, input });
-  const said = (args: readonly string[], input: string): Said[] => {
-    const { status, stdout, stderr } = run([...args, '--json'], input);
+  const dataDir = join(root, 'data');
+  const run = runner(phonemes, dataDir, { MODELS_DIR: models });
+  const input = join(root, 'input.txt');
+  const said = async (args: readonly string[], text: string): Promise<Said[]> => {
+    writeFileSync(input, text);
+    const { status, stdout, stderr } = await run(...args, '--json', input);
     t.strictSame([status, stderr], [0, '']);
-    return stdout
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as Said);
+    return linesOf(stdout);
   };
-  const keys = (...args: string[]) => spawnCommand('keys', args, { env });
-  return { root, run, said, keys };
+  const keys = runner(keysProgram, dataDir);
+  return { root, dataDir, run, said, keys };
 };
 
-t.test('each line gives one line, with the entry or rule behind each replaced word', (t) => {
-  const { said } = prepare(t);
+t.test('each line gives one line, with the entry or rule behind each replaced word', async (t) => {
+  const { dataDir } = prepare(t);
   const text = "My husband's kettle cost $20.";
-  const [first, blank, last, ...more] = said(['--normalize'], `${text}\n\nThe syrinx, in Los Gatos!`);
+  const env = { ...process.env, DATA_DIR: dataDir, MODELS_DIR: modelsDir };
+  const input = `${text}\n\nThe syrinx, in Los Gatos!`;
+  const { status, stdout, stderr } = spawnCommand('phonemes', ['--normalize', '--json'], { env, input });
+  t.strictSame([status, stderr], [0, '']);
+  const [first, blank, last, ...more] = linesOf(stdout);
   t.strictSame(first, {
     text,
     spoken: "My husband's teapot cost twenty dollars.",
@@ -54,97 +65,93 @@ t.test('each line gives one line, with the entry or rule behind each replaced wo
   t.match(last?.words[1], { word: 'syrinx,', ipa: 'ˈsɪɹɪŋks', by: 'lexicon (service): syrinx' });
   t.match(last?.words[3], { word: 'Los Gatos!', ipa: 'lˈɔs ɡˈæɾəs', by: 'lexicon (service): Los Gatos' });
   t.strictSame(more, []);
-  t.end();
 });
 
-t.test('lexicons count as in the service: the account, then the voice, then the service', (t) => {
+t.test('lexicons count as in the service: the account, then the voice, then the service', async (t) => {
   const { said, keys } = prepare(t);
-  keys('create', '--account', 'ada');
-  const byOf = (...args: string[]) => said(args, 'kettle')[0]?.words[0]?.by;
-  t.equal(byOf('--voice', 'wren'), 'lexicon (service): kettle');
-  t.equal(byOf('--voice', 'lark'), 'lexicon (voice lark): kettle');
-  t.equal(byOf('--voice', 'lark', '--for', 'ada'), 'lexicon (account ada): kettle');
-  t.end();
+  await keys('create', '--account', 'ada');
+  const byOf = async (...args: string[]) => (await said(args, 'kettle'))[0]?.words[0]?.by;
+  t.equal(await byOf('--voice', 'wren'), 'lexicon (service): kettle');
+  t.equal(await byOf('--voice', 'lark'), 'lexicon (voice lark): kettle');
+  t.equal(await byOf('--voice', 'lark', '--for', 'ada'), 'lexicon (account ada): kettle');
 });
 
-t.test('--for speaks as a key sets it, else as its account does', (t) => {
+t.test('--for speaks as a key sets it, else as its account does', async (t) => {
   const { root, run, said, keys } = prepare(t);
   mkdirSync(join(root, 'data', 'lexicons', 'named', 'shop'), { recursive: true });
   writeFileSync(join(root, 'data', 'lexicons', 'named', 'shop', 'own.txt'), 'kettle = urn\n');
-  const key = keys('create', '--account', 'ada', '--lexicon', 'shop').stdout.trim();
-  const spokenFor = (target: string) => said(['--for', target], 'A kettle for $5')[0]?.spoken;
-  t.equal(spokenFor('ada'), 'A pot for $5');
-  t.equal(spokenFor(key), 'A urn for $5');
-  keys('set', 'ada', '--normalize', 'on');
-  t.equal(spokenFor('ada'), 'A pot for five dollars');
-  t.equal(spokenFor(prefixOf(key)), 'A urn for five dollars');
-  keys('set', key, '--normalize', 'off');
-  t.equal(spokenFor(key), 'A urn for $5');
-  const { status, stderr } = run(['--for', 'nobody']);
+  const key = (await keys('create', '--account', 'ada', '--lexicon', 'shop')).stdout.trim();
+  const spokenFor = async (target: string) =>
+    (await said(['--for', target], 'A kettle for $5'))[0]?.spoken;
+  t.equal(await spokenFor('ada'), 'A pot for $5');
+  t.equal(await spokenFor(key), 'A urn for $5');
+  await keys('set', 'ada', '--normalize', 'on');
+  t.equal(await spokenFor('ada'), 'A pot for five dollars');
+  t.equal(await spokenFor(prefixOf(key)), 'A urn for five dollars');
+  await keys('set', key, '--normalize', 'off');
+  t.equal(await spokenFor(key), 'A urn for $5');
+  const { status, stderr } = await run('--for', 'nobody');
   t.equal(status, 1);
   t.match(stderr, /There is no account "nobody"/);
-  t.end();
 });
 
-t.test('an address is named as what replaced the word', (t) => {
+t.test('an address is named as what replaced the word', async (t) => {
   const { said } = prepare(t);
-  t.match(said([], 'See www.acme.org now')[0]?.words[1], { word: 'www.acme.org', by: 'address' });
-  t.end();
+  t.match((await said([], 'See www.acme.org now'))[0]?.words[1], { word: 'www.acme.org', by: 'address' });
 });
 
-t.test('without --normalize no rule applies, and only --escapes makes line breaks', (t) => {
+t.test('without --normalize no rule applies, and only --escapes makes line breaks', async (t) => {
   const { said } = prepare(t);
   const text = 'At 5:30.\\nThen';
-  const [plain] = said([], text);
+  const [plain] = await said([], text);
   t.equal(plain?.text, text);
   t.equal(plain?.words.length, 2);
-  const [broken] = said(['--escapes', '-'], text);
+  const [broken] = await said(['--escapes'], text);
   t.strictSame(
     broken?.words.map(({ word }) => word),
     ['At', '5:30.', 'Then'],
   );
   t.equal(broken?.spoken, 'At 5:30.\nThen');
   t.notOk(broken?.words.some(({ by }) => by !== undefined));
-  t.end();
 });
 
-t.test('a long word that is cut over two segments is one word', (t) => {
+t.test('a long word that is cut over two segments is one word', async (t) => {
   const { said } = prepare(t);
   const word = 'banana'.repeat(60);
-  const [one] = said([], `${word} end.`);
+  const [one] = await said([], `${word} end.`);
   t.strictSame(
     one?.words.map((each) => each.word),
     [word, 'end.'],
   );
   t.ok((one?.words[0]?.ipa.match(/b/g)?.length ?? 0) >= 50, 'all of it is heard');
-  t.end();
 });
 
-t.test('a file is read; for people there is a table', (t) => {
+t.test('a file is read; for people there is a table', async (t) => {
   const { root, run } = prepare(t);
   const file = join(root, 'text.txt');
   writeFileSync(file, 'The kettle.\r\nIt sings.\n');
-  const { status, stdout } = run([file]);
+  const { status, stdout } = await run(file);
   t.equal(status, 0);
   t.equal(
     stdout,
     'The kettle.\n= The teapot.\n  WORD     IPA       BY\n  The      ðə\n  kettle.  tˈiːpɑːt  lexicon (service): kettle\n\n' +
       'It sings.\n  WORD    IPA    BY\n  It      ɪt\n  sings.  sˈɪŋz\n\n',
   );
-  t.end();
 });
 
 t.test(
   "Piper's voices say espeak-ng's phonemes; a format that reads letters has none, and says so",
   async (t) => {
     const { root, said, run } = prepare(t, true);
-    await writePiper(join(root, 'models', 'amy'), 'amy', piperModel(mediumShape));
+    await writePiper(join(root, 'models', 'amy'), 'amy', piperModel(smallShape));
     await makeFiveGraphs(join(root, 'models', 'echo'));
-    t.strictSame(said(['--voice', 'amy'], 'Red kettle.')[0]?.words, [
+    t.strictSame((await said(['--voice', 'amy'], 'Red kettle.'))[0]?.words, [
       { word: 'Red', ipa: 'ɹˈɛd' },
       { word: 'kettle.', ipa: 'tˈiːpɑːt', by: 'lexicon (service): kettle' },
     ]);
-    const { status, stdout, stderr } = run(['--voice', 'echo-alba', '--json'], 'Red kettle, syrinx.');
+    const file = join(root, 'text.txt');
+    writeFileSync(file, 'Red kettle, syrinx.');
+    const { status, stdout, stderr } = await run('--voice', 'echo-alba', '--json', file);
     t.equal(status, 0);
     t.equal(stderr, 'echo-alba: the format pocket has no phonemes: this voice reads letters\n');
     const { spoken, words } = JSON.parse(stdout) as Said;
@@ -156,7 +163,7 @@ t.test(
   },
 );
 
-t.test('what cannot be used is explained, with exit code 2', (t) => {
+t.test('what cannot be used is explained, with exit code 2', async (t) => {
   const { root, run } = prepare(t);
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['--voice', 'nobody'], /^phonemes: there is no voice "nobody": choose from wren, wren_conv, /],
@@ -167,11 +174,10 @@ t.test('what cannot be used is explained, with exit code 2', (t) => {
     [['a', 'b'], /^phonemes: .* takes 0 to 1 operands, not 2/],
   ];
   for (const [args, message] of cases) {
-    const { status, stdout, stderr } = run(args);
+    const { status, stdout, stderr } = await run(...args);
     t.strictSame([status, stdout], [2, ''], args.join(' '));
     t.match(stderr, message);
     t.match(stderr, /\nUsage: npm run phonemes -- /);
     t.notMatch(stderr, /^ {4}at /m, 'no stack');
   }
-  t.end();
 });

@@ -6,6 +6,7 @@ import { mediumShape, piperModel, smallShape } from '../../../scripts/voices/fix
 import { sumOf } from '../../../scripts/rig/statistics.js';
 import type { Model } from '../../../workers/engines/graph/model.js';
 import { readModel } from '../../../workers/engines/graph/read.js';
+import { lastInput } from '../../../workers/engines/graph/streams.js';
 import { extract, inner } from '../../../workers/engines/graph/surgery.js';
 import { modelMessage, writeModels } from '../../../workers/engines/graph/write.js';
 import type { Sessions } from '../../../workers/engines/onnx.js';
@@ -116,24 +117,33 @@ const voices: readonly (readonly [string, Model])[] = [
   ['a voice of several speakers', piperModel({ ...smallShape, speakers: 4 })],
   ['the echo', echoModel()],
 ];
+/** Ids of a sentence, and frames of a step. */
+const readings = [
+  [1, 1],
+  [1, 1_000],
+  [7, 1],
+  [7, 20],
+  [61, 3],
+  [61, 40],
+  [61, 1_000],
+] as const;
 for (const [name, built] of voices)
   t.test(`${name}: the pieces of a sentence are what the whole graph makes of it`, async (t) => {
     const found = await prepare(t.testdir(), built);
     const { flow, generator } = found.graphs.plan;
-    for (const length of [1, 7, 61])
-      for (const framesAStep of [1, 3, 20, 40, 1_000]) {
-        const ids = idsOf(length);
-        const { samples, pieces, end } = await readAll(found.graphs, ids, framesAStep * generator.work);
-        t.equal(samples.length, end, 'as many samples as the durations say');
-        const whole = await readWhole(found, ids, samples.length);
-        t.equal(samples.length, whole.length);
-        t.ok(largestDifference(samples, whole) < 1e-4, `${length} ids, ${framesAStep} frames a step`);
-        if (length === 61 && framesAStep === 3) t.ok(pieces.length > 10, 'in many pieces');
-        t.ok(
-          whole.some((sample) => Math.abs(sample) > 0.01),
-          'that are heard',
-        );
-      }
+    for (const [length, framesAStep] of readings) {
+      const ids = idsOf(length);
+      const { samples, pieces, end } = await readAll(found.graphs, ids, framesAStep * generator.work);
+      t.equal(samples.length, end, 'as many samples as the durations say');
+      const whole = await readWhole(found, ids, samples.length);
+      t.equal(samples.length, whole.length);
+      t.ok(largestDifference(samples, whole) < 1e-4, `${length} ids, ${framesAStep} frames a step`);
+      if (length === 61 && framesAStep === 3) t.ok(pieces.length > 10, 'in many pieces');
+      t.ok(
+        whole.some((sample) => Math.abs(sample) > 0.01),
+        'that are heard',
+      );
+    }
     t.ok(flow.lookahead < 40 && generator.lookahead < 14);
   });
 
@@ -144,12 +154,24 @@ t.test('the load runs the windows of sentences of any length', async (t) => {
     const sizes = sizesOf(plan, framesAStep * plan.generator.work);
     const windows = windowsOf(plan, sizes);
     let seen = new Set<string | null>();
+    const made = new Map<string, ReturnType<Sessions<PartName>['run'][PartName]>>();
+    /** A window depends on shapes only: so inputs of one shape run once. */
+    const runOnce = (part: PartName, feeds: Feeds) => {
+      const shapes = Object.entries(feeds).map(([name, { dims, data }]) => [
+        name,
+        name === lastInput ? String(data) : dims.join(),
+      ]);
+      const key = `${part} ${JSON.stringify(shapes)}`;
+      const known = made.get(key) ?? run[part]!(feeds);
+      made.set(key, known);
+      return known;
+    };
     const watched = Object.fromEntries(
       (['flow', 'generator'] as const).map((part) => [
         part,
         (feeds: Feeds) => {
           seen.add(`${part} ${windowOf(feeds, windows[part])}`);
-          return run[part]!(feeds);
+          return runOnce(part, feeds);
         },
       ]),
     );
@@ -175,8 +197,10 @@ t.test('the load runs the windows of sentences of any length', async (t) => {
   }
 });
 
+const medium = cutPiper(piperModel(mediumShape));
+
 t.test('a piece is made in half of the time that its listener has in hand', (t) => {
-  const plan = planOf(cutPiper(piperModel(mediumShape)));
+  const plan = planOf(medium);
   const { flow, generator } = plan;
   const workPerMs = 25_000_000;
   const sizes = sizesOf(plan, 25 * workPerMs);
@@ -193,7 +217,7 @@ t.test('a piece is made in half of the time that its listener has in hand', (t) 
 });
 
 t.test('the encoder is cut into parts of equal work', async (t) => {
-  const { parts } = cutPiper(piperModel(mediumShape)).encoder;
+  const { parts } = medium.encoder;
   const all = sumOf(parts.map(({ work }) => work));
   t.equal(parts.length, 3);
   for (const { work } of parts)
