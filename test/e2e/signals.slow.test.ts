@@ -15,6 +15,8 @@ void t.test('a stream that outlasts DRAIN_SECONDS is cut', async (t) => {
   t.ok(await until(() => service.exit !== null, 15_000));
   t.match(service.exit, { code: 0, signal: null });
   await t.rejects(stream.rest(), 'the client sees that the stream is cut');
+  t.match(service.logged('the drain is over: what is left is cut'), [{ inFlight: 1 }]);
+  t.match(service.entries.at(-1), { msg: 'stopped', reason: 'SIGTERM' });
 });
 
 void t.test('SIGTERM while the voices load ends the start with exit code 0', async (t) => {

@@ -134,14 +134,14 @@ export const pitchTrack = (pcm: Int16Array): number[] => {
       continue;
     }
     const correlations: number[] = [];
-    for (let lag = Math.floor(rate / 400); lag <= rate / 60; lag++) {
+    const firstLag = Math.floor(rate / 400);
+    let shifted = 1e-9;
+    for (let i = 0; i < window; i++) shifted += signal[at + i + firstLag]! ** 2;
+    for (let lag = firstLag; lag <= rate / 60; lag++) {
       let product = 0;
-      let shifted = 1e-9;
-      for (let i = 0; i < window; i++) {
-        product += signal[at + i]! * signal[at + i + lag]!;
-        shifted += signal[at + i + lag]! ** 2;
-      }
-      correlations.push(product / Math.sqrt(energy * shifted));
+      for (let i = 0; i < window; i++) product += signal[at + i]! * signal[at + i + lag]!;
+      correlations.push(product / Math.sqrt(energy * Math.max(1e-9, shifted)));
+      shifted += (signal[at + lag + window] ?? 0) ** 2 - signal[at + lag]! ** 2;
     }
     const highest = Math.max(...correlations);
     const first = correlations.findIndex(

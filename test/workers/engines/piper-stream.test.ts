@@ -27,6 +27,9 @@ const noiseOf = (kind: number, count: number): number[] => {
   return Array.from({ length: count }, () => gaussian(random));
 };
 
+/** The threads of a session of several would spin. */
+const alone = { intraOpNumThreads: 1, interOpNumThreads: 1 } as const;
+
 interface Case {
   readonly model: Model;
   readonly graphs: PiperGraphs;
@@ -45,7 +48,7 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   await writeModels(folder, models);
   const run: Record<PartName, Sessions<PartName>['run'][PartName]> = {};
   for (const name of Object.keys(models)) {
-    const session = await InferenceSession.create(join(folder, `${name}.onnx`));
+    const session = await InferenceSession.create(join(folder, `${name}.onnx`), alone);
     run[name] = (feeds) => session.run(feeds);
   }
   const random = model.nodes.filter(({ op }) => op === 'RandomNormalLike');
@@ -57,7 +60,7 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
     { inputs: [...model.inputs, ...noises.map((name) => inner(name))], outputs: model.outputs },
   );
   await writeModels(wholePath, { whole: given });
-  const whole = await InferenceSession.create(join(wholePath, 'whole.onnx'));
+  const whole = await InferenceSession.create(join(wholePath, 'whole.onnx'), alone);
   return {
     model,
     graphs: new PiperGraphs({ run }, planOf(parts)),

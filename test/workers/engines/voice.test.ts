@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import t from 'tap';
 import { joinFloats } from '../../../workers/engines/pcm.js';
+import { seedOfRun, times } from '../../fuzz/check.js';
 import {
   type Spoken,
   joinPcm,
@@ -18,6 +19,9 @@ import {
 
 const engine = await loadVoices();
 const voiceIds = engine.voices.map(({ id }) => id);
+/** A third of the voices, others each day; all of them by night. */
+const someIds = times > 1 ? voiceIds : voiceIds.filter((_, i) => i % 3 === seedOfRun() % 3);
+t.comment(`seed ${seedOfRun()}: ${someIds.join(', ')}`);
 const sampleRateHz = 24_000;
 const milliseconds = (count: number) => (count * sampleRateHz) / 1_000;
 const sentence =
@@ -38,7 +42,7 @@ const leadingSilence = (pcm: Int16Array): number => {
 
 t.test('decoding in chunks of any size or whole gives the same samples', async (t) => {
   const pack = await loadDefaultPack();
-  for (const [seed, voiceId] of voiceIds.entries()) {
+  for (const [seed, voiceId] of someIds.entries()) {
     const samples = async (begins: 'short' | 'long' | 'longest', isWhole = false) => {
       const text = 'It was a dark and stormy night, and everybody ran home.';
       const segment = pack.openSegment({ ...requestOf(text, { voiceId, seed }), begins }, isWhole);
@@ -65,7 +69,9 @@ t.test('decoding in chunks of any size or whole gives the same samples', async (
 });
 
 t.test('a window of frames gives the rows that all frames together give', async (t) => {
-  const session = await InferenceSession.create(join(modelsDir, 'syrinx-en', 'frames.onnx'));
+  const session = await InferenceSession.create(join(modelsDir, 'syrinx-en', 'frames.onnx'), {
+    intraOpNumThreads: 1,
+  });
   const [frames, phones, margin] = [90, 15, 20];
   const wave = (rows: number, from: number, to: number) =>
     Float32Array.from({ length: rows * (to - from) }, (_, i) => {
@@ -157,8 +163,8 @@ t.test('readings of a sentence have one pace, and differ in length and melody', 
     'The weather will be fine tomorrow, so we can walk to the lake.',
   ];
   const readings = Array.from({ length: 12 }, (_, seed) => seed);
-  for (const { id: voiceId } of engine.voices) {
-    const text = texts[engine.voices.findIndex(({ id }) => id === voiceId) % texts.length]!;
+  for (const voiceId of someIds) {
+    const text = texts[Math.floor(voiceIds.indexOf(voiceId) / 3) % texts.length]!;
     const lengths: number[] = [];
     const heights: number[] = [];
     for (const seed of readings) {
@@ -247,7 +253,7 @@ t.test('speech begins at once, and ends with a pause that fits its punctuation',
     'Best.',
   ];
   for (const [seed, text] of starts.entries())
-    for (const voiceId of voiceIds) {
+    for (const voiceId of someIds) {
       const { pcm } = await speak(engine, text, { voiceId, seed });
       const lead = leadingSilence(pcm);
       t.ok(lead <= milliseconds(30), `${voiceId}, "${text}": ${(1000 * lead) / sampleRateHz} ms of silence`);
@@ -277,7 +283,7 @@ t.test('segments join without a step', async (t) => {
     '你好。',
     'End!',
   ];
-  for (const voiceId of voiceIds.slice(0, 3)) {
+  for (const voiceId of someIds) {
     const parts: Int16Array[] = [];
     for (const [seed, text] of texts.entries())
       parts.push((await speak(engine, text, { voiceId, seed })).pcm);
@@ -299,7 +305,7 @@ t.test('segments join without a step', async (t) => {
 
 t.test('the last sound is complete', async (t) => {
   for (const text of ['This is for you.', 'We are far away.', 'There was nothing but ice.', 'See the sea'])
-    for (const voiceId of voiceIds) {
+    for (const voiceId of someIds) {
       const { pcm, words } = await speak(engine, text, { voiceId });
       const end = words.at(-1)!.endSample;
       t.ok(end <= pcm.length - milliseconds(100), 'a pause follows');

@@ -5,9 +5,8 @@ import type { VoiceFormat } from '../../../../workers/engines/engine.js';
 import { answerWithPacks, formats } from '../../../../workers/engines/registry.js';
 
 const acts: Readonly<Record<string, () => void>> = {
-  'spin.hostile': () => {
-    for (;;);
-  },
+  // It hangs as a loop does, and takes no CPU time.
+  'spin.hostile': () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),
   'fill.hostile': () => {
     const kept: object[][] = [];
     for (;;) kept.push(Array.from({ length: 1_000 }, () => ({})));
