@@ -45,9 +45,10 @@ t.test('services are found by their PID files, reloaded and stopped, without a c
   t.match(await command('stop'), { status: 1, stderr: /choose one with --port \d+ or \d+/ });
   t.match(await command('stop', '--port', '1'), { status: 1, stderr: /has port 1: choose from/ });
   t.match(await command('stop', '--port', 'x'), { status: 2, stderr: /not "x"/ });
+  const draining = { status: 1, stdout: /not ready: draining/ };
   const stopping = command('stop', '--port', String(port));
   await first.untilLogged('stopping');
-  t.match(await command('status'), { status: 1, stdout: /not ready: draining/ }, 'while it drains');
+  t.match(await command('status', '--port', String(port)), draining, 'while it drains');
   t.ok((await stream.rest()) > 1_000_000, 'the stream is complete');
   t.match(await stopping, { status: 0, stdout: /has stopped/ });
   t.match(await first.exited, { code: 0, signal: null });

@@ -51,3 +51,12 @@ void t.test('SIGTERM with a thread that hangs is still a requested end', async (
   const service = await startService(t, { ...oneThread, DRAIN: 'hangs' }, 'test/support/faulty-main.js');
   t.match(await service.stop(), { code: null, signal: 'SIGTERM' });
 });
+
+void t.test('an uncaught error, and a drain that hangs: a supervisor sees a crash', async (t) => {
+  const service = await startService(t, { ...oneThread, DRAIN: 'hangs' }, 'test/support/faulty-main.js');
+  service.signal('SIGWINCH');
+  t.match(await service.exited, { code: null, signal: 'SIGKILL' });
+  t.equal(service.logged('uncaught exception').length, 1);
+  t.strictSame(service.logged('the drain failed'), []);
+  t.match(service.entries.at(-1), { msg: 'stopped', reason: 'uncaught exception: scripted fault' });
+});

@@ -1,11 +1,16 @@
 /** The credit protocol in random schedules of several services, and what it promises in a few plain ones. */
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import t from 'tap';
 import { limits } from '../../src/limits.js';
+import { createLog } from '../../src/log.js';
+import { Exchanges } from '../../src/store/postgres/exchanges.js';
 import { HostCredit } from '../../src/store/postgres/host-credit.js';
 import type { Exchanged } from '../../src/store/postgres/host-schema.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { World } from './credit-world.js';
 import { FakeBank } from './fake-bank.js';
+import { until } from '../support/waiting.js';
 
 const seedOf = (): number => Number(process.env['SYRINX_FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const times = Number(process.env['SYRINX_FUZZ_TIMES'] ?? 1);
@@ -134,6 +139,28 @@ t.test('credit that is being given back is not spent, also if no answer comes', 
   t.not(wait('a', 10), null);
   answer(500);
   t.equal(credit.headroom(1), 490);
+});
+
+t.test('an exchange that fails is tried again while a request waits for it', async (t) => {
+  let attempts = 0;
+  const database = createServer((socket) => {
+    attempts += 1;
+    socket.destroy();
+  });
+  database.listen(0, '127.0.0.1');
+  await once(database, 'listening');
+  const { port } = database.address() as AddressInfo;
+  // While a request waits, only its exchange connects.
+  const bounds = { ...limits, storeStaleMsMax: 600_000, creditWaitMsMax: 600_000 };
+  const exchanges = new Exchanges(`postgres://127.0.0.1:${port}/none`, bounds, 1, createLog('silent', limits));
+  t.not(
+    exchanges.credit.wait(1, 10, () => undefined),
+    null,
+  );
+  await until(() => attempts >= 4, 10_000);
+  t.ok(attempts >= 4, `${attempts} attempts`);
+  await exchanges.close();
+  database.close();
 });
 
 t.test('requests beyond the bound do not wait', async (t) => {

@@ -224,7 +224,7 @@ t.test('a pack at which the reading hangs or ends is named, and the others are t
   });
   const folder = join(place, 'models');
   cpSync(join(modelsDir, 'syrinx-en'), join(folder, 'syrinx-en'), { recursive: true });
-  const bounds = { ...limits, voiceReadMsMax: 3_000, watchdogBeatMs: 100, voiceReadHeapMiBMax: 64 };
+  const bounds = { ...limits, voiceReadMsMax: 3_000, watchdogBeatMs: 100, voiceReadHeapMiBMax: 32 };
   const data = { modelsDir: folder, cacheDir: join(place, 'cache'), bounds };
   const voices = await readVoices(data, hostileEntry);
   t.strictSame(voices.findings, [
@@ -237,7 +237,7 @@ t.test('a pack at which the reading hangs or ends is named, and the others are t
     {
       pack: 'huge',
       fault:
-        `${join(folder, 'huge')}: it takes more than 64 MiB of memory to read: ` +
+        `${join(folder, 'huge')}: it takes more than 32 MiB of memory to read: ` +
         'it is damaged, or no voice; a start may have more memory for it than a reload',
     },
     {

@@ -119,9 +119,9 @@ t.test('the same seed gives the same samples, another seed another reading', asy
   t.ok(sameSamples(first.pcm, again.pcm));
   t.strictSame(first.words, again.words);
   const lengths = new Set<number>();
-  for (let seed = 0; seed < 12; seed++)
+  for (let seed = 0; seed < 8; seed++)
     lengths.add((await speak(engine, 'Good morning.', { seed })).pcm.length);
-  t.ok(lengths.size >= 11, `12 readings have ${lengths.size} lengths`);
+  t.ok(lengths.size >= 7, `8 readings have ${lengths.size} lengths`);
 });
 
 t.test('a step of several segments gives each the samples that it has alone', async (t) => {
@@ -162,7 +162,7 @@ t.test('readings of a sentence have one pace, and differ in length and melody', 
     'What time does the next train to the city leave?',
     'The weather will be fine tomorrow, so we can walk to the lake.',
   ];
-  const readings = Array.from({ length: 12 }, (_, seed) => seed);
+  const readings = Array.from({ length: 8 }, (_, seed) => seed);
   for (const voiceId of someIds) {
     const text = texts[Math.floor(voiceIds.indexOf(voiceId) / 3) % texts.length]!;
     const lengths: number[] = [];
@@ -179,7 +179,7 @@ t.test('readings of a sentence have one pace, and differ in length and melody', 
     );
     const figures = `${(100 * Math.sqrt(variance)).toFixed(1)} %, neighbours ${worst.toFixed(2)}`;
     t.ok(Math.sqrt(variance) <= 0.04 && worst <= 1.15, `${voiceId}: ${figures}`);
-    t.ok(new Set(lengths).size >= 11, `${voiceId}: ${new Set(lengths).size} lengths`);
+    t.ok(new Set(lengths).size >= 7, `${voiceId}: ${new Set(lengths).size} lengths`);
     t.ok(span(heights) > 1, `${voiceId}: heights over ${span(heights).toFixed(1)} semitones`);
   }
 });
@@ -188,7 +188,7 @@ t.test('temperature widens the range of F0 and the variety of durations', async 
   const readings = async (temperature: number) => {
     const ranges: number[] = [];
     const lengths: number[] = [];
-    for (let seed = 0; seed < 6; seed++) {
+    for (let seed = 0; seed < 4; seed++) {
       const { pcm, words } = await speak(engine, sentence, { temperature, seed });
       const pitch = pitchOf(pcm).sort((x, y) => x - y);
       t.ok(pitch.length > 80, 'there is voice to measure');
@@ -210,15 +210,14 @@ t.test('speed changes the length of sounds and pauses, and not the pitch', async
   const text = 'We were all in the garden, when the news came over the wall. Nobody knew what to say.';
   const readings = async (speed?: number): Promise<Spoken[]> => {
     const spoken: Spoken[] = [];
-    for (const seed of [1, 2, 3])
+    for (const seed of [1, 2])
       spoken.push(await speak(engine, text, { seed, ...(speed !== undefined && { speed }) }));
     return spoken;
   };
   const usual = await readings();
-  for (const [i, same] of (await readings(1)).entries()) {
-    t.ok(sameSamples(usual[i]!.pcm, same.pcm), 'speed 1 changes no sample');
-    t.strictSame(usual[i]!.words, same.words);
-  }
+  const same = await speak(engine, text, { seed: 1, speed: 1 });
+  t.ok(sameSamples(usual[0]!.pcm, same.pcm), 'speed 1 changes no sample');
+  t.strictSame(usual[0]!.words, same.words);
   const pitch = (spoken: readonly Spoken[]) => median(spoken.flatMap(({ pcm }) => pitchOf(pcm)));
   /** Samples between two sentences. */
   const pause = ({ words }: Spoken) => words[13]!.startSample - words[12]!.endSample;
