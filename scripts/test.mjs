@@ -1,51 +1,101 @@
 /**
  * Runs the compiled test files of suites, several files at a time.
  *
- *   node scripts/test.mjs SUITE...     `fast`, or `slow`: the files named *.slow.test.js
+ *   node scripts/test.mjs SUITE... [PART...]     `fast`, or `slow`: the files named *.slow.test.js; whose path has a PART
  *
- * A few files that fail run once more, alone: beside others, on a busy machine, a test can miss a deadline of its own.
- * The report names such a file as unstable, so that somebody mends it.
+ * A file that fails is not tried again: a test that fails now and then is a defect.
  *
- * tap can run files itself. But it then loads hooks into every process and thread of the tests, and into every Node
- * process that they start: a third of the CPU time of the suite. The hooks serve coverage, which we do not measure.
+ * tap can run files itself. But it takes a process for each, which loads tap and the sources again, and it loads hooks into
+ * every process and thread of the tests, and into every Node process that they start. Here a few processes take one file
+ * after the other.
  */
 import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 // One more than the cores of CI, because some tests mostly wait.
 const jobs = 3;
 // A service on a software GPU takes a minute alone, and twice that beside other files.
 const timeoutSeconds = 180;
-/** If more files fail, the machine is not the cause. */
-const repeatedFilesMax = 3;
 /** Files in these folders start services, threads or models, and take longest: they run first. */
 const slowFolders = ['e2e', 'console', 'workers/engines', 'dialects', 'workers', 'model', 'client', 'front'];
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isCi = process.env.SYRINX_CI_REQUIRE_ALL === '1';
 
-/** @returns {Promise<{ output: string, end: string | null }>} TAP, and how the process failed */
-const runFile = (path) =>
-  new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      ['--enable-source-maps', '--disable-warning=ExperimentalWarning', path],
-      {
-        cwd: root,
-        env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(timeoutSeconds) },
-        stdio: ['ignore', 'pipe', 'inherit'],
-      },
-    );
-    // tap ends a test at its timeout, and names it. This is for a process that cannot.
-    const timer = setTimeout(() => child.kill('SIGKILL'), (timeoutSeconds + 10) * 1_000);
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
-    child.once('error', reject).once('close', (code, signal) => {
-      clearTimeout(timer);
-      resolve({ output, end: code === 0 ? null : (signal ?? `exit code ${code}`) });
+/** Whether a file has a process for itself: a slow one takes long in any case, and `*.alone.test.js` changes or measures its process. */
+const isAlone = (path) => /\.(?:slow|alone)\.test\.js$/.test(path);
+
+/** A process that runs files, one after the other. */
+class Worker {
+  #child = spawn(
+    process.execPath,
+    [
+      '--enable-source-maps',
+      '--disable-warning=ExperimentalWarning',
+      join(root, 'scripts', 'test-worker.mjs'),
+    ],
+    {
+      cwd: root,
+      env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(timeoutSeconds) },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  );
+  /** What the process wrote since the last file ended. */
+  #output = '';
+  #notify = () => undefined;
+  /** How the process ended, or null. */
+  #end = null;
+  #ended;
+
+  constructor() {
+    this.#child.stdin.on('error', () => undefined);
+    this.#child.stdout.setEncoding('utf8').on('data', (text) => {
+      this.#output += text;
+      this.#notify();
     });
-  });
+    this.#ended = new Promise((resolve) => {
+      this.#child.once('close', (code, signal) => {
+        this.#end = signal ?? `exit code ${code}`;
+        this.#notify();
+        resolve();
+      });
+    });
+  }
+
+  /** @returns {Promise<{ output: string, pass: number, fail: number, end: string | null }>} `end`: how the process failed */
+  async run(path) {
+    this.#child.stdin.write(`${path}\n`);
+    // tap ends a test at its timeout, and names it. This is for a process that cannot.
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), (timeoutSeconds + 10) * 1_000);
+    let ended;
+    for (;;) {
+      ended = /^# ended (.*)\n/m.exec(this.#output);
+      if (ended !== null || this.#end !== null) break;
+      await new Promise((resolve) => (this.#notify = resolve));
+    }
+    clearTimeout(timer);
+    const output = this.#output;
+    this.#output = '';
+    return ended === null
+      ? { output, pass: 0, fail: 1, end: this.#end }
+      : { output, ...JSON.parse(ended[1]), end: null };
+  }
+
+  /** @returns {Promise<boolean>} whether the process ended by itself: nothing that a test opened was left */
+  async end() {
+    this.#child.stdin.end();
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), 30_000);
+    await this.#ended;
+    clearTimeout(timer);
+    return this.#end !== 'SIGKILL';
+  }
+
+  async kill() {
+    this.#child.kill('SIGKILL');
+    await this.#ended;
+  }
+}
 
 /** @returns {string[]} the failed assertions of a file: names of the tests around each, and what tap says about it */
 const failuresIn = (output) => {
@@ -79,58 +129,68 @@ const secondsSince = (ms) => (performance.now() - ms) / 1_000;
 
 const totals = { passed: 0, failed: 0 };
 
-/** Runs a file and reports on it. @returns {Promise<number>} how many of its assertions failed; they are not counted yet */
-const tryFile = async (path) => {
+/** Runs a file and reports on it. @returns {Promise<boolean>} whether it passed */
+const runFile = async (worker, path) => {
   const startMs = performance.now();
-  const { output, end } = await runFile(path);
+  const { output, pass, fail, end } = await worker.run(path);
   const seconds = secondsSince(startMs);
-  const summary = /^# \{ total: .*\}$/m.exec(output)?.[0] ?? '';
-  const count = (name) => Number(new RegExp(`\\b${name}: (\\d+)`).exec(summary)?.[1] ?? 0);
   const notRun = output.match(/^ *ok \d+ .*# (?:SKIP|TODO)\b.*$/gm) ?? [];
-  const passed = count('pass');
-  let failed = count('fail') + (isCi ? notRun.length : 0);
-  // A file without a summary did not run to its end.
-  if (failed === 0 && (end !== null || passed + notRun.length === 0)) failed = 1;
-  totals.passed += passed;
-  console.log(`${failed === 0 ? 'pass' : 'FAIL'} ${path} ${passed} ${seconds.toFixed(1)} s`);
+  // A file without results did not run to its end.
+  const failed = Math.max(fail + (isCi ? notRun.length : 0), pass + notRun.length === 0 ? 1 : 0);
+  totals.passed += pass;
+  totals.failed += failed;
+  console.log(`${failed === 0 ? 'pass' : 'FAIL'} ${path} ${pass} ${seconds.toFixed(1)} s`);
   for (const line of notRun) console.log(`  not run: ${line.trim()}`);
-  if (failed === 0) return 0;
+  if (failed === 0) return true;
   if (end !== null) console.log(`  ended with ${end}`);
   const failures = failuresIn(output);
   console.log(
     (failures.length > 0 ? failures : output.split('\n').slice(-30)).map((line) => `  ${line}`).join('\n'),
   );
-  return failed;
+  return false;
 };
 
-const runSuite = async (suite) => {
+/** Runs files in one process after the other, until there are no more. */
+const job = async (waiting) => {
+  let worker = null;
+  let ran = [];
+  const end = async () => {
+    if (worker !== null && !(await worker.end())) {
+      totals.failed += 1;
+      console.log(`FAIL: something that a test opened keeps its process alive, after ${ran.join(' ')}`);
+    }
+    worker = null;
+  };
+  for (const path of waiting) {
+    if (isAlone(path)) await end();
+    if (worker === null) [worker, ran] = [new Worker(), []];
+    ran.push(path);
+    if (!(await runFile(worker, path))) {
+      // It may have left what disturbs the next one.
+      await worker.kill();
+      worker = null;
+    } else if (isAlone(path)) await end();
+  }
+  await end();
+};
+
+const runSuite = async (suite, parts) => {
   const startMs = performance.now();
   const paths = globSync('dist/test/**/*.test.js', { cwd: root })
     .filter((path) => path.endsWith('.slow.test.js') === (suite === 'slow'))
+    .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
     .sort((a, b) => turnOf(a) - turnOf(b) || a.localeCompare(b));
   const waiting = paths.values();
-  const failedByPath = new Map();
-  const job = async () => {
-    for (const path of waiting) {
-      const failed = await tryFile(path);
-      if (failed > 0) failedByPath.set(path, failed);
-    }
-  };
-  await Promise.all(Array.from({ length: jobs }, job));
-  const mayRepeat = failedByPath.size <= repeatedFilesMax;
-  for (const [path, failed] of failedByPath) {
-    const failedAlone = mayRepeat ? await tryFile(path) : failed;
-    totals.failed += failedAlone;
-    if (failedAlone === 0) console.log(`unstable: ${path} failed beside other files, and passed alone`);
-  }
+  await Promise.all(Array.from({ length: jobs }, () => job(waiting)));
   console.log(`${suite}: ${paths.length} files in ${secondsSince(startMs).toFixed(0)} s`);
 };
 
-const suites = process.argv.slice(2);
-if (suites.length === 0 || suites.some((suite) => suite !== 'fast' && suite !== 'slow')) {
-  console.error('Usage: node scripts/test.mjs fast|slow ...');
+const suites = process.argv.slice(2).filter((word) => word === 'fast' || word === 'slow');
+const parts = process.argv.slice(2).filter((word) => !suites.includes(word));
+if (suites.length === 0) {
+  console.error('Usage: node scripts/test.mjs fast|slow ... [PART...]');
   process.exit(2);
 }
-for (const suite of suites) await runSuite(suite);
+for (const suite of suites) await runSuite(suite, parts);
 console.log(`${totals.passed} passed, ${totals.failed} failed`);
 process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0;
