@@ -221,9 +221,9 @@ export const readStream = async (response: Response) => {
 };
 
 /** Opens a long stream that is read no further than its first record. `rest` reads on, and throws if the stream is cut. */
-export const openStream = async (service: TestService, text = prose(400)) => {
+export const openStream = async (service: TestService, text = prose(400), key = service.key) => {
   const aborter = new AbortController();
-  const response = await service.post('/v1/tts/stream', speech(text), { signal: aborter.signal });
+  const response = await service.post('/v1/tts/stream', speech(text), { key, signal: aborter.signal });
   const records = recordsOf(response);
   await records.next();
   /** @returns the characters of base64 that were left */
