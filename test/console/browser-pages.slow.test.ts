@@ -1,7 +1,64 @@
-import t from 'tap';
-import { noBrowser } from './browser-rig.js';
-import { checkPages } from './every-page.js';
+/** Every page, for the eye, for a screen reader and for the browser's own checks. */
+import t, { type Test } from 'tap';
+import { noBrowser, type PersonOptions, startConsole } from './browser-rig.js';
 
-t.test('each page fits a desk, light', { skip: noBrowser }, (t) =>
-  checkPages(t, { dark: false, phone: false }),
+/** Opens every page, signed in or not, and asserts that nothing is wrong with it. */
+const checkPages = async (t: Test, each: Readonly<Record<string, PersonOptions>>): Promise<void> => {
+  const rig = await startConsole(t);
+  const ada = await rig.arrive();
+  await ada.join(rig.claimLink, 'Ada', 'Claim this console');
+  const accountId = await ada.createAccount('Harbour Radio');
+  const key = await ada.createKey('Phone line');
+  await (await rig.service.post('/v1/tts', { text: 'Hello there.', voice: 'wren' }, { key })).arrayBuffer();
+  const cookies = await ada.page.context().cookies();
+  await ada.leave();
+
+  const pages = {
+    '/playground': 'Playground',
+    '/accounts': 'Accounts',
+    [`/accounts/${accountId}/keys`]: 'Harbour Radio',
+    [`/accounts/${accountId}/usage`]: 'Harbour Radio',
+    [`/accounts/${accountId}/users`]: 'Harbour Radio',
+    [`/accounts/${accountId}/manage`]: 'Harbour Radio',
+    '/usage': 'Usage',
+    '/live': 'Live',
+    '/voices': 'Voices',
+    '/connect': 'Connect',
+    '/docs': 'API',
+    '/operators': 'Operators',
+    '/audit': 'Audit',
+    '/profile': 'Ada',
+    '/nowhere': 'There is no such page',
+  };
+  const entrances = {
+    '/sign-in': 'Sign in',
+    '/claim#x': 'Set a new password',
+    '/invite#x': 'You are invited',
+  };
+
+  for (const [device, options] of Object.entries(each))
+    for (const [isSignedIn, paths] of [[false, entrances] as const, [true, pages] as const]) {
+      const person = await rig.arrive(options);
+      if (isSignedIn) await person.page.context().addCookies(cookies);
+      for (const [path, heading] of Object.entries(paths)) {
+        await t.test(`${device}: ${path}`, async (t) => {
+          // Another fragment alone would not load the page.
+          await person.page.goto('about:blank');
+          await person.page.goto(path);
+          await person.sees(heading);
+          await person.page.getByText('Loading …').waitFor({ state: 'detached' });
+          t.match(await person.page.title(), heading);
+          t.strictSame(await person.violations(), [], 'axe');
+          const { overflowPx, shifted } = await person.layout();
+          t.equal(overflowPx, 0, 'nothing is wider than the window');
+          t.ok(shifted < 0.02, `nothing moves by itself: ${shifted}`);
+        });
+      }
+      t.strictSame(person.complaints, [], 'nothing on the browser’s console: no violation of the policy');
+      await person.leave();
+    }
+};
+
+t.test('each page fits a desk, and a phone', { skip: noBrowser }, (t) =>
+  checkPages(t, { 'desk, light': {}, 'phone, dark': { dark: true, phone: true } }),
 );

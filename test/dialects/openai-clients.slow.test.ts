@@ -6,7 +6,7 @@ import t from 'tap';
 import { createKeys } from '../../scripts/operator.js';
 import { createAudioCheck } from '../../scripts/rig/audio-check.js';
 import { decodersOf } from '../support/decoders.js';
-import { loadClient, missingClients } from '../support/interop.js';
+import { interruptions, loadClient, missingClients } from '../support/interop.js';
 import { freePort, prose, spawnService, startService, until } from '../support/service.js';
 import { spansOver } from '../support/tones.js';
 import { missingTool } from '../support/tools.js';
@@ -142,8 +142,8 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
     },
   );
 
-  await t.test('200 interruptions of the official client leave no context open', async (t) => {
-    for (let turn = 0; turn < 200; turn++) {
+  await t.test('many interruptions of the official client leave no context open', async (t) => {
+    for (let turn = 0; turn < interruptions; turn++) {
       const aborter = new AbortController();
       const response = await client.audio.speech.create(asked(prose(50), { response_format: 'pcm' }), {
         signal: aborter.signal,

@@ -1,7 +1,7 @@
 /** Many repetitions on one service leave nothing behind: no file, no thread, no memory, no slot. */
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { times } from '../fuzz/check.js';
+import { isNight } from '../fuzz/check.js';
 import {
   pause,
   prose,
@@ -21,9 +21,9 @@ const anonymousMiBOf = ({ pid }: TestService) =>
   Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
 /** Of each path. */
-const aborted = times > 1 ? 500 : 250;
+const aborted = isNight ? 500 : 80;
 
-t.test('hundreds of aborted requests leave no file, no memory and no slot', { skip }, async (t) => {
+t.test('many aborted requests leave no file, no memory and no slot', { skip }, async (t) => {
   const service = await startService(t, { SYNTHESIS_THREADS: '2' });
   const abortSome = async (count: number, path: string) => {
     for (let i = 0; i < count; i++) {
@@ -36,7 +36,7 @@ t.test('hundreds of aborted requests leave no file, no memory and no slot', { sk
     }
   };
   const isSettled = () => until(async () => (await service.post('/v1/tts', short)).status === 200);
-  await abortSome(100, '/v1/tts/stream');
+  await abortSome(40, '/v1/tts/stream');
   await isSettled();
   const before = { files: filesOf(service), anonymousMiB: anonymousMiBOf(service) };
   await abortSome(aborted, '/v1/tts/stream');
@@ -45,7 +45,7 @@ t.test('hundreds of aborted requests leave no file, no memory and no slot', { sk
   t.ok(await until(() => filesOf(service) <= before.files + 5), 'no file');
   const grownMiB = anonymousMiBOf(service) - before.anonymousMiB;
   t.comment(`${grownMiB.toFixed(0)} MiB more than before`);
-  t.ok(grownMiB < aborted / 5, `${grownMiB.toFixed(0)} MiB more than before`);
+  t.ok(grownMiB < Math.max(20, aborted / 5), `${grownMiB.toFixed(0)} MiB more than before`);
   const nine = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short)));
   t.ok(
     nine.every((response) => response.status === 200),

@@ -6,10 +6,13 @@ import { kokoroVocabulary } from '../../workers/engines/kokoro/symbols.js';
 import type { EchoOptions } from '../../scripts/voices/fixtures/kokoro.js';
 import { copyShippedPack } from '../../scripts/voices/fixtures/mixed.js';
 import { rawTable, writePack } from '../support/kokoro.js';
+import { isNight } from '../fuzz/check.js';
 import { startService, type TestService, until } from '../support/service.js';
 
 const format = { encoding: 'pcm', sample_rate: 24_000 };
-const LOAD_CLIENTS = 4;
+const LOAD_CLIENTS = isNight ? 4 : 2;
+/** Of one measurement. */
+const REQUESTS = isNight ? 12 : 4;
 const floorMs = 120;
 const short = 'The kettle is on, and the kitchen smells of toast.';
 const long =
@@ -39,13 +42,13 @@ const firstAudioMs = async (service: TestService, voice: string): Promise<number
   return passedMs;
 };
 
-t.test('beside it at full load, first audio of our voices takes at most twice as long', async (t) => {
+t.test('beside it at full load our voices are heard, soon by night, when nothing else runs', async (t) => {
   // About half a second of compute for a second of speech, as Kokoro takes on one core.
   const service = await start(t, { loopsPerId: 400 });
   const measure = async (clients: number): Promise<number[]> => {
     const times: number[] = [];
     const ask = async () => {
-      for (let i = 0; i < 12 / clients; i++) times.push(await firstAudioMs(service, 'wren'));
+      for (let i = 0; i < REQUESTS / clients; i++) times.push(await firstAudioMs(service, 'wren'));
     };
     await Promise.all(Array.from({ length: clients }, ask));
     return times;
@@ -70,8 +73,8 @@ t.test('beside it at full load, first audio of our voices takes at most twice as
       const [before, after] = [percentile(alone[clients], share), percentile(beside[clients], share)];
       const figures = `${clients}, p${share * 100}: ${before.toFixed(1)} ms alone, ${after.toFixed(1)} ms beside`;
       t.comment(figures);
-      // The slowest of twelve also wait for whatever else runs on the machine. A wait for a long step would take longer than the floor.
-      if (share === 0.5) t.ok(after <= Math.max(2 * before, floorMs), figures);
+      // The slowest also wait for whatever else runs on the machine. A wait for a long step would take longer than the floor.
+      if (isNight && share === 0.5) t.ok(after <= Math.max(2 * before, floorMs), figures);
     }
   t.comment(`its own first audio, alone: ${aloneLong.toFixed(0)} ms`);
   t.ok(aloneLong > 200, 'its steps are long');

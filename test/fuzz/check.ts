@@ -5,6 +5,8 @@ import type { Test } from 'tap';
 /** `SYRINX_FUZZ_SEED` repeats a run; `SYRINX_FUZZ_TIMES` makes it as many times as long. */
 const seedWanted = process.env['SYRINX_FUZZ_SEED'];
 export const times = Number(process.env['SYRINX_FUZZ_TIMES'] ?? 1);
+/** `npm run nightly` tries in full what other runs sample. */
+export const isNight = times > 1;
 
 export const seedOfRun = (): number => Number(seedWanted ?? Math.floor(Date.now() / 86_400_000));
 

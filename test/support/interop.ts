@@ -1,4 +1,5 @@
 /** Clients of other services, unmodified: packages of test/interop, which has a lock file of its own. */
+import { isNight } from '../fuzz/check.js';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -15,3 +16,6 @@ export const missingClients: string | false =
 
 /** @param name of a package of test/interop @returns what it exports */
 export const loadClient = (name: string): unknown => requireThere(name);
+
+/** Of a client in mid-speech: each is the same race at another moment. */
+export const interruptions = isNight ? 200 : 40;

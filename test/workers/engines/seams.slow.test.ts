@@ -2,6 +2,7 @@
 import t from 'tap';
 import { limits } from '../../../src/limits.js';
 import { Segmenter } from '../../../src/text/segments.js';
+import { isNight } from '../../fuzz/check.js';
 import {
   joinPcm,
   levelDb,
@@ -70,7 +71,7 @@ t.test('pitch and level change no more at a cut in a clause than without one', a
   const seams: Join[] = [];
   const apart: Join[] = [];
   const uncut: Join[] = [];
-  for (const voiceId of ['wren', 'lark_conv', 'rook'])
+  for (const voiceId of isNight ? ['wren', 'lark_conv', 'rook'] : ['wren'])
     for (const text of texts)
       for (const utteranceSeed of [7, 8]) {
         const cut = await speakCut(text, voiceId, { utteranceSeed });
@@ -80,7 +81,7 @@ t.test('pitch and level change no more at a cut in a clause than without one', a
         apart.push(...alone.seams.map((at) => ({ pcm: alone.pcm, at })));
         uncut.push(...cut.words.map((word) => ({ pcm: whole.pcm, at: whole.words[word]!.startSample })));
       }
-  t.ok(seams.length >= 24, `${seams.length} seams`);
+  t.ok(seams.length >= (isNight ? 24 : 8), `${seams.length} seams`);
   const steps = (joins: readonly Join[], step: (join: Join) => number) =>
     median(joins.map(step).filter(Number.isFinite));
   const [pitch, pitchApart, pitchUncut] = [seams, apart, uncut].map((joins) => steps(joins, pitchStep));
