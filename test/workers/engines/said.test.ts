@@ -6,6 +6,7 @@ import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
 import { Espeak } from '../../../workers/engines/g2p/espeak.js';
 import { ipaVoice, spokenLanguage } from '../../../workers/engines/g2p/languages.js';
 import { createPhonemiser, phonemicWords } from '../../../workers/engines/g2p/speech.js';
+import { seedOfRun } from '../../fuzz/check.js';
 import { codesSpoken, commonRanges } from '../../support/spoken-codes.js';
 import { capitals, plurals } from '../../text/said/capitals.js';
 import { apostrophes, emoji, letters } from '../../text/said/characters.js';
@@ -65,8 +66,9 @@ t.test('the s of an initialism sounds at the end of a clause, too', (t) => {
   t.end();
 });
 
-t.test('no character is spoken as its code', (t) => {
-  t.strictSame(codesSpoken(espeak, 'en-US', commonRanges), []);
+t.test('no character is spoken as its code: another tenth of the common ones each day', (t) => {
+  const seed = seedOfRun();
+  t.strictSame(codesSpoken(espeak, 'en-US', commonRanges, 10, seed % 10), [], `seed ${seed}`);
   t.end();
 });
 
