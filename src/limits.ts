@@ -208,6 +208,11 @@ export const limits = {
   /** Files of results; a request that would need one more gets 500: `too many spooled results`. */
   resultSpoolFilesMax: 512,
 
+  /** TLS handshakes of an address that has not shown a key, at once; a further connection is closed. */
+  handshakesAtOnceMax: 256,
+  /** The same in each second after that: they take a twentieth of a core at most. */
+  handshakesPerSecond: 50,
+
   /** Connections to the ops listener; one more takes the place of the oldest of its address, or of all. */
   opsConnectionsMax: 64,
   /** Bytes of the head of a request to the ops listener; a longer one is answered 431. */

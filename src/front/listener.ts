@@ -8,13 +8,14 @@
  * never closed, and connections stay where they are.
  */
 import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import { Buckets } from '../buckets.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import { networkOf } from '../network.js';
 import { appWith, CertificateError, type Certificate } from './certificate.js';
-import type { Connections } from './connections.js';
+import type { ConnectionRefusal, Connections } from './connections.js';
 import { CountedWarning } from './counted-warning.js';
 import {
   closeListenSocket,
@@ -68,6 +69,9 @@ const probe = (host: string, port: number): Promise<{ port: number } | { code: s
     });
   });
 
+/** Whose handshakes are counted: the last ones. */
+const ADDRESSES_MAX = 4_096;
+
 /**
  * Counts the connections, and closes those beyond the bound before it reads a byte of them. Otherwise the service would
  * meet the system's bound on open files: then the library's accept loop spins, and the store cannot open a file.
@@ -75,10 +79,15 @@ const probe = (host: string, port: number): Promise<{ port: number } | { code: s
 class Gatekeeper {
   readonly #parts: ListenerParts;
   readonly #warning: CountedWarning;
+  /** By address. A handshake takes the front thread as long as a hundred small requests. */
+  readonly #handshakes: Buckets;
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
     this.#warning = new CountedWarning(parts);
+    const { handshakesAtOnceMax: atOnceMax, handshakesPerSecond } = parts.bounds;
+    const everyMs = 1_000 / handshakesPerSecond;
+    this.#handshakes = new Buckets({ atOnceMax, everyMs, countedMax: ADDRESSES_MAX, clock: parts.clock });
   }
 
   /** Counts the app's connections from now on. */
@@ -90,10 +99,19 @@ class Gatekeeper {
     });
   }
 
+  /** Its connections may have ended already, so their number does not bound the handshakes. */
+  #refusalOfHandshake(address: string): ConnectionRefusal | null {
+    const { certificate, connections } = this.#parts;
+    if (certificate === null || connections.known.get(address)) return null;
+    if (this.#handshakes.waitMs(address) > 0) return 'connectionsOfAddressExhausted';
+    this.#handshakes.take(address);
+    return null;
+  }
+
   #opened(res: HttpResponse): void {
     const { connections } = this.#parts;
     const address = networkOf(Buffer.from(res.getRemoteAddressAsText()).toString());
-    const refusal = connections.refusalOf(address);
+    const refusal = connections.refusalOf(address) ?? this.#refusalOfHandshake(address);
     connections.open++;
     if (refusal === null) {
       connections.strangers.add(address);
@@ -128,7 +146,7 @@ export interface ListenerParts {
   readonly certificate: Certificate | null;
   /** Counts its open connections. */
   readonly connections: Connections;
-  readonly bounds: Pick<Bounds, 'certificatesInUseMax'>;
+  readonly bounds: Pick<Bounds, 'certificatesInUseMax' | 'handshakesAtOnceMax' | 'handshakesPerSecond'>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'refused'>;

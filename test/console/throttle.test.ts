@@ -1,7 +1,8 @@
 /** Attempts are slowed down, and nobody is locked out. */
 import t from 'tap';
+import { Buckets } from '../../src/buckets.js';
 import { ConsoleRefusal } from '../../src/console/refusal.js';
-import { Buckets, Throttle, type Attempt } from '../../src/console/throttle.js';
+import { Throttle, type Attempt } from '../../src/console/throttle.js';
 import { limits } from '../../src/limits.js';
 import { networkOf } from '../../src/network.js';
 

@@ -7,8 +7,10 @@ import { readCertificate } from '../../src/front/certificate.js';
 import { limits } from '../../src/limits.js';
 import { makeCertificate, type TestCertificate } from '../support/certificates.js';
 import { GOOD_KEY, speak, startFront, type Front } from '../support/front-server.js';
+import { openFrom, openIn } from '../support/many-connections.js';
 import { RawClient } from '../support/raw-client.js';
 import { missingTool } from '../support/tools.js';
+import { eventually } from '../support/waiting.js';
 
 const skip = missingTool('openssl');
 const folder = t.testdir({});
@@ -53,6 +55,23 @@ t.test('TLS 1.2 and 1.3 work, and older versions are refused', { skip }, async (
   t.equal(await versionOf('TLSv1.2'), 'TLSv1.2');
   for (const version of ['TLSv1', 'TLSv1.1'] as const)
     await t.rejects(versionOf(version), { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' }, version);
+});
+
+t.test('an address without a key makes few handshakes in a second', { skip }, async (t) => {
+  const front = await startTls(t);
+  const { handshakesAtOnceMax, handshakesPerSecond } = limits;
+  const count = 3 * handshakesAtOnceMax;
+  const startMs = performance.now();
+  const sockets = await openFrom(t, front.port, '127.0.0.5', count);
+  const most = () =>
+    handshakesAtOnceMax + 1 + ((performance.now() - startMs) / 1_000) * handshakesPerSecond;
+  await eventually(() => openIn(sockets) <= most());
+  t.ok(openIn(sockets) >= handshakesAtOnceMax, `${openIn(sockets)} of ${count} connections stay`);
+
+  await (await front.sent(speak('/v1/tts/stream'))).response();
+  const known = await openFrom(t, front.port, '127.0.0.1', count);
+  t.match(await (await front.sent(speak('/v1/tts/stream'))).response(), { status: 200 });
+  t.equal(openIn(known), count, 'one from which a key has come makes as many as it needs');
 });
 
 t.test('every kind of answer works over TLS', { skip }, async (t) => {
