@@ -9,7 +9,7 @@ import { parseExposition } from './support/exposition.js';
 import { packageRoot } from './support/package-root.js';
 import { readSource } from './support/source-files.js';
 import { missingTool } from './support/tools.js';
-import { pause } from './support/waiting.js';
+import { eventually } from './support/waiting.js';
 
 const figures: Figures = {
   reasons: [],
@@ -153,12 +153,11 @@ t.test('memory and open files of the process are read', { skip: process.platform
 t.test('a delay of the event loop is measured, and reading does not reset it', async (t) => {
   const delay = new EventLoopDelay();
   t.equal(delay.seconds(1), 0, 'nothing measured yet');
-  await pause(30);
+  await eventually(() => delay.seconds(1) > 0);
   const end = performance.now() + 100;
   while (performance.now() < end);
-  await pause(30);
+  await eventually(() => delay.seconds(1) >= 0.08);
   const worst = delay.seconds(1);
-  t.ok(worst >= 0.08, `${worst} s`);
   t.ok(delay.seconds(0.5) <= worst);
   t.equal(delay.seconds(1), worst);
   delay.close();

@@ -1,12 +1,11 @@
-/** How long a person waits for the first page, from the click on its address until it can be used. */
+/** A part of `npm run nightly`: how long a person waits for the first page, from the click on its address until it can be used. */
 import type { Cookie } from 'playwright-core';
 import t from 'tap';
-import { isNight } from '../fuzz/check.js';
 import { noBrowser, type PersonOptions, type Rig, startConsole } from './browser-rig.js';
 
-const RUNS = isNight ? 9 : 2;
-/** The bar is 300 ms on a quiet machine, and the comment has the figures. Other tests run beside this one by day. */
-const USABLE_MS_MAX = isNight ? 1_000 : 10_000;
+const RUNS = 9;
+/** The bar on a quiet machine. */
+const USABLE_MS_MAX = 300;
 
 interface Waited {
   readonly paintMs: number;
