@@ -335,8 +335,7 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
     );
     return Math.max(0, ...rows.map(({ hosts }) => Number(hosts)));
   };
-  // A restart takes ten seconds. By day one of the three is enough.
-  for (const [i, host] of [...hosts.entries()].slice(isNight ? 0 : 2)) {
+  for (const [i, host] of hosts.entries()) {
     const before = answered;
     t.ok(await until(async () => (await hostsWithCredit()) > 1), 'hosts share the credit of an account');
     t.match(await host.stop(), { code: 0 });
@@ -364,7 +363,7 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
 
 const isPostgresThere = hasPostgres();
 const kinds = ['nginx', 'haproxy'] as const;
-/** What starts real hosts runs behind one of the two each day, and by night behind both. */
+/** What starts three hosts runs behind one of the two each day, and by night behind both. */
 const kindOfDay = kinds[seedOfRun() % 2];
 for (const kind of kinds) {
   const skip = missingTool(kind);
@@ -372,7 +371,8 @@ for (const kind of kinds) {
   t.test(`${kind}: a client that sends chunks is served`, { skip }, (t) => chunksAreJoined(t, kind));
   if (!isNight && kind !== kindOfDay) continue;
   t.test(`${kind}: a key has nine slots over all hosts`, { skip }, (t) => slotsAreOfAllHosts(t, kind));
-  if (isPostgresThere)
-    t.test(`${kind}: a restart of a host fails no request`, { skip }, (t) => restartsAreNotSeen(t, kind));
+  // For 40 s all cores are busy, and PostgreSQL must answer within a second.
+  if (isPostgresThere && isNight)
+    t.test(`${kind}: a restart of each host fails no request`, { skip }, (t) => restartsAreNotSeen(t, kind));
 }
 t.test('haproxy: no part of a body passes for the whole', { skip: missingTool('haproxy') }, lengthsAreTrue);

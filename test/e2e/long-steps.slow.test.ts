@@ -11,8 +11,6 @@ import { startService, type TestService, until } from '../support/service.js';
 
 const format = { encoding: 'pcm', sample_rate: 24_000 };
 const LOAD_CLIENTS = isNight ? 4 : 2;
-/** Of one measurement. */
-const REQUESTS = isNight ? 12 : 4;
 const floorMs = 120;
 const short = 'The kettle is on, and the kitchen smells of toast.';
 const long =
@@ -42,55 +40,63 @@ const firstAudioMs = async (service: TestService, voice: string): Promise<number
   return passedMs;
 };
 
-t.test('beside it at full load our voices are heard, soon by night, when nothing else runs', async (t) => {
-  // About half a second of compute for a second of speech, as Kokoro takes on one core.
-  const service = await start(t, { loopsPerId: 400 });
-  const measure = async (clients: number): Promise<number[]> => {
-    const times: number[] = [];
-    const ask = async () => {
-      for (let i = 0; i < REQUESTS / clients; i++) times.push(await firstAudioMs(service, 'wren'));
+t.test(
+  'beside it at full load our voices are heard; by night, first audio takes at most twice as long',
+  async (t) => {
+    // About half a second of compute for a second of speech, as Kokoro takes on one core.
+    const service = await start(t, { loopsPerId: 400 });
+    const measure = async (clients: number): Promise<number[]> => {
+      const times: number[] = [];
+      const ask = async () => {
+        for (let i = 0; i < 12 / clients; i++) times.push(await firstAudioMs(service, 'wren'));
+      };
+      await Promise.all(Array.from({ length: clients }, ask));
+      return times;
     };
-    await Promise.all(Array.from({ length: clients }, ask));
-    return times;
-  };
-  await measure(1);
-  const alone = { one: await measure(1), four: await measure(4) };
-  const aloneLong = await firstAudioMs(service, 'large');
-  const leaving = new AbortController();
-  const speaking = new Set<number>();
-  const load = Array.from({ length: LOAD_CLIENTS }, async (_, client) => {
-    const body = { text: long, voice: 'large', response_format: format };
-    while (!leaving.signal.aborted) {
-      const response = await service.post('/v1/tts/stream', body, { signal: leaving.signal });
-      if (!response.ok) throw new Error(await response.text());
-      for await (const _ of response.body!) speaking.add(client);
+    const measureBoth = async () => ({ one: await measure(1), four: await measure(4) });
+    // Figures of a busy machine say nothing.
+    if (isNight) await measure(1);
+    const alone = isNight ? await measureBoth() : null;
+    const aloneLong = await firstAudioMs(service, 'large');
+    const leaving = new AbortController();
+    const speaking = new Set<number>();
+    const load = Array.from({ length: LOAD_CLIENTS }, async (_, client) => {
+      const body = { text: long, voice: 'large', response_format: format };
+      while (!leaving.signal.aborted) {
+        const response = await service.post('/v1/tts/stream', body, { signal: leaving.signal });
+        if (!response.ok) throw new Error(await response.text());
+        for await (const _ of response.body!) speaking.add(client);
+      }
+    });
+    t.ok(await until(() => speaking.size === LOAD_CLIENTS), 'every client of the load hears speech');
+    t.ok((await firstAudioMs(service, 'wren')) > 0, 'our voice is heard too');
+    if (alone !== null) {
+      const beside = await measureBoth();
+      for (const clients of ['one', 'four'] as const)
+        for (const share of [0.5, 0.95]) {
+          const [before, after] = [percentile(alone[clients], share), percentile(beside[clients], share)];
+          const figures = `${clients}, p${share * 100}: ${before.toFixed(1)} ms alone, ${after.toFixed(1)} ms beside`;
+          t.comment(figures);
+          // The slowest of twelve also wait for whatever else runs on the machine. A wait for a long step would take longer than the floor.
+          if (share === 0.5) t.ok(after <= Math.max(2 * before, floorMs), figures);
+        }
     }
-  });
-  t.ok(await until(() => speaking.size === LOAD_CLIENTS), 'every client of the load hears speech');
-  const beside = { one: await measure(1), four: await measure(4) };
-  for (const clients of ['one', 'four'] as const)
-    for (const share of [0.5, 0.95]) {
-      const [before, after] = [percentile(alone[clients], share), percentile(beside[clients], share)];
-      const figures = `${clients}, p${share * 100}: ${before.toFixed(1)} ms alone, ${after.toFixed(1)} ms beside`;
-      t.comment(figures);
-      // The slowest also wait for whatever else runs on the machine. A wait for a long step would take longer than the floor.
-      if (isNight && share === 0.5) t.ok(after <= Math.max(2 * before, floorMs), figures);
-    }
-  t.comment(`its own first audio, alone: ${aloneLong.toFixed(0)} ms`);
-  t.ok(aloneLong > 200, 'its steps are long');
-  leaving.abort();
-  const ended = await Promise.allSettled(load);
-  t.ok(
-    ended.every((load) => load.status === 'rejected' && (load.reason as Error).name === 'AbortError'),
-    'the load never ended by itself',
-  );
-  // The slots are free at once, although steps may still run.
-  const slots = Array.from({ length: 9 }, () => firstAudioMs(service, 'wren'));
-  await Promise.all(slots);
-  await service.post('/v1/tts/stream', { text: long, voice: 'large', response_format: format });
-  service.signal('SIGTERM');
-  t.match(await service.exited, { code: 0 }, 'a drain waits for a step, and ends cleanly');
-});
+    t.comment(`its own first audio, alone: ${aloneLong.toFixed(0)} ms`);
+    t.ok(aloneLong > 200, 'its steps are long');
+    leaving.abort();
+    const ended = await Promise.allSettled(load);
+    t.ok(
+      ended.every((load) => load.status === 'rejected' && (load.reason as Error).name === 'AbortError'),
+      'the load never ended by itself',
+    );
+    // The slots are free at once, although steps may still run.
+    const slots = Array.from({ length: 9 }, () => firstAudioMs(service, 'wren'));
+    await Promise.all(slots);
+    await service.post('/v1/tts/stream', { text: long, voice: 'large', response_format: format });
+    service.signal('SIGTERM');
+    t.match(await service.exited, { code: 0 }, 'a drain waits for a step, and ends cleanly');
+  },
+);
 
 t.test('a run that never ends costs its request and a thread, nothing else', async (t) => {
   const service = await start(t, { endlessId: kokoroVocabulary.get('!')! }, { SYNTHESIS_THREADS: '1' });

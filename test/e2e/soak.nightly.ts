@@ -3,7 +3,6 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { isNight } from '../fuzz/check.js';
 import { startThief, type Theft } from '../support/frame-thief.js';
 import { runScript, startService } from '../support/service.js';
 
@@ -41,6 +40,37 @@ const withoutTime = (names: readonly string[]) => names.filter((name) => !ofTime
 // At once: most of the time they wait.
 t.jobs = 2;
 
+void t.test('a soak of the service reports that every invariant holds', async (t) => {
+  const { broken, code, report, stdout } = await soak(t, [
+    ...['--contexts', '5', '--streams', '2', '--warm-up', '0.2', '--rests', '2'],
+  ]);
+  t.same(withoutTime(broken), [], stdout);
+  t.equal(code, broken.length === 0 ? 0 : 1, 'the exit code agrees with the report');
+  t.equal(report.passed, broken.length === 0);
+  t.ok((report.summary['frames'] ?? 0) > 50);
+  t.ok(report.series.length > 0);
+  t.equal(report.rests.length, 2);
+  t.ok(
+    report.rests.every(({ pssBytes, kept }) => pssBytes > 2 ** 25 && kept.heapBytes > 2 ** 24),
+    'memory is measured at rest',
+  );
+  t.ok(
+    report.series.some(({ phase }) => phase === 'warm-up'),
+    'there is a warm-up',
+  );
+  const rested = report.series.findIndex(({ phase, streams }) => phase === 'rest' && streams === 0);
+  t.ok(rested >= 0, 'there is a rest without streams');
+  t.ok(
+    report.series.slice(rested + 1).some(({ speechPerSecond }) => speechPerSecond > 0),
+    'speech continues after the rest',
+  );
+  const { phase, streams } = report.series.at(-1)!;
+  t.same({ phase, streams }, { phase: 'rest', streams: 0 }, 'the last rest is the last measurement');
+  const judged = report.invariants.filter(({ passed }) => passed !== null).map(({ name }) => name);
+  for (const name of ['frames', 'words', 'flushes', 'ledger', 'slots', 'handles', 'log', 'alive'])
+    t.ok(judged.includes(name), `${name} is judged`);
+});
+
 void t.test('a soak at a share of the capacity judges what is refused', async (t) => {
   const { broken, report, stdout } = await soak(t, [
     ...['--load', '0.5', '--capacity', '8', '--streams', '2'],
@@ -75,36 +105,3 @@ void t.test('a single lost or doubled frame of audio is found', async (t) => {
   t.equal(doubled.code, 1);
   t.ok(doubled.broken.includes('audio'), doubled.stdout);
 });
-
-// Its rests last a minute.
-if (isNight)
-  void t.test('a soak of the service reports that every invariant holds', async (t) => {
-    const { broken, code, report, stdout } = await soak(t, [
-      ...['--contexts', '5', '--streams', '2', '--warm-up', '0.2', '--rests', '2'],
-    ]);
-    t.same(withoutTime(broken), [], stdout);
-    t.equal(code, broken.length === 0 ? 0 : 1, 'the exit code agrees with the report');
-    t.equal(report.passed, broken.length === 0);
-    t.ok((report.summary['frames'] ?? 0) > 50);
-    t.ok(report.series.length > 0);
-    t.equal(report.rests.length, 2);
-    t.ok(
-      report.rests.every(({ pssBytes, kept }) => pssBytes > 2 ** 25 && kept.heapBytes > 2 ** 24),
-      'memory is measured at rest',
-    );
-    t.ok(
-      report.series.some(({ phase }) => phase === 'warm-up'),
-      'there is a warm-up',
-    );
-    const rested = report.series.findIndex(({ phase, streams }) => phase === 'rest' && streams === 0);
-    t.ok(rested >= 0, 'there is a rest without streams');
-    t.ok(
-      report.series.slice(rested + 1).some(({ speechPerSecond }) => speechPerSecond > 0),
-      'speech continues after the rest',
-    );
-    const { phase, streams } = report.series.at(-1)!;
-    t.same({ phase, streams }, { phase: 'rest', streams: 0 }, 'the last rest is the last measurement');
-    const judged = report.invariants.filter(({ passed }) => passed !== null).map(({ name }) => name);
-    for (const name of ['frames', 'words', 'flushes', 'ledger', 'slots', 'handles', 'log', 'alive'])
-      t.ok(judged.includes(name), `${name} is judged`);
-  });
