@@ -1,12 +1,12 @@
 /** Home Assistant's protocol against the running service: its event sequences, and what is refused. */
 import t from 'tap';
 import { audioMsOf, encodeWyoming } from '../../scripts/rig/wyoming.js';
-import { startService, until } from '../support/service.js';
+import { SCRIPTED, startService, until } from '../support/service.js';
 import { WyomingClient } from '../support/wyoming-client.js';
 
 const SENTENCE = 'The kettle is on, and the paper is at the door. ';
 
-const service = await startService(t, { WYOMING_PORT: '0', SYNTHESIS_THREADS: '1' });
+const service = await startService(t, { WYOMING_PORT: '0', SYNTHESIS_THREADS: '1' }, SCRIPTED);
 
 const opened = async (localAddress?: string): Promise<WyomingClient> => {
   const client = await WyomingClient.open(service.dialectPorts['wyoming'] ?? 0, localAddress);

@@ -1,32 +1,14 @@
 /** Threads that die during an utterance, as the clients of several WebSockets see them. */
 import t from 'tap';
-import { Dispatcher } from '../../src/speech/dispatcher.js';
-import { limits } from '../../src/limits.js';
-import { createLog } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
+import { long, sentence, startPlayed } from '../support/dispatch-bench.js';
 import { eventually, GOOD_KEY, startFront } from '../support/front-server.js';
 import { openNative, openWs, type SocketClient } from '../support/socket-client.js';
-import { scriptedVoices } from '../support/scripted-voices.js';
 
 const start = async (t: Parameters<typeof startFront>[0]) => {
-  const dispatcher = new Dispatcher({
-    config: {
-      synthesisThreads: 2,
-      actorThreads: 1,
-      executionProvider: 'cpu',
-      logLevel: 'silent',
-      overload: 'late',
-    },
-    bounds: { ...limits, synthesisHeapMiBMax: 64 },
-    voices: scriptedVoices,
-    log: createLog('silent', limits),
-    metrics: new Metrics(),
-    synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
-    actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
-  });
-  await dispatcher.threads.ready();
+  const dispatcher = await startPlayed();
   const front = await startFront(t, { parts: { speech: dispatcher } });
-  t.teardown(() => dispatcher.close(5_000));
+  t.teardown(() => dispatcher.close(30_000));
   return { dispatcher, front };
 };
 
@@ -40,9 +22,6 @@ const letters = (client: SocketClient, contextId: string): string => {
     text += String.fromCharCode(Math.floor(pcm.readInt16LE(at) / 50));
   return text;
 };
-
-const sentence = 'one two three four five six seven eight nine ten eleven twelve. ';
-const long = sentence.repeat(6);
 
 for (const marker of ['!throw', '!exit'])
   t.test(`${marker}: its context gets one error frame, and the others continue`, async (t) => {
@@ -142,7 +121,7 @@ t.test('a socket that closes cancels all of its speech', async (t) => {
 t.test('after a cancel no audio of the cancelled text arrives', async (t) => {
   const { front } = await start(t);
   const client = await openWs(front.port, GOOD_KEY);
-  for (let turn = 0; turn < 20; turn++) {
+  for (let turn = 0; turn < 10; turn++) {
     client.start('a', voice);
     client.text('a', `${'x'.repeat(30)}. `.repeat(40));
     const seen = client.frames.length;

@@ -69,7 +69,8 @@ export const start = async ({
 };
 
 /** The same with synthesis threads that the test plays. */
-export const startPlayed: typeof start = (options = {}) => start({ ...options, startThread: playThread });
+export const startPlayed = (options: Parameters<typeof start>[0] = {}) =>
+  start({ ...options, startThread: playThread });
 
 /** A lease that counts. */
 export const lease = () => {

@@ -51,7 +51,8 @@ export const playThread = (data: SynthesisThreadData): ThreadOfJobs => {
   const played = {
     threads: [{ threadId }],
     on: events.on.bind(events),
-    run: async (job: SynthesisJob) => Promise.race([handler.then((run) => run(structuredClone(job))), ended.promise]),
+    run: async (job: SynthesisJob) =>
+      Promise.race([handler.then((run) => run(structuredClone(job))), ended.promise]),
     destroy: () => {
       end('the thread was ended');
       return Promise.resolve();
