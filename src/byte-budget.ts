@@ -24,10 +24,6 @@ export class ByteBudget {
     return this.#takenBytes;
   }
 
-  get isExhausted(): boolean {
-    return this.#takenBytes >= this.bytesMax;
-  }
-
   /** @returns false if the budget has fewer bytes left: then nothing is taken */
   take(bytes: number): boolean {
     if (this.#takenBytes + bytes > this.bytesMax) return false;
@@ -64,8 +60,9 @@ export type Member = number | string;
 /** Which bound refuses: that of all members together, or the part of one. */
 export type KeyedRefusal = 'pool' | 'account';
 
-/** A `KeyedBudget` for one member. */
+/** A `KeyedBudget` for one member: for holders that take a known amount, and for those that grow. */
 export type PartOfAccount = Pick<ByteBudget, 'take' | 'giveBack'>;
+export type GrowingPart = Pick<ByteBudget, 'change' | 'giveBack' | 'allowance'>;
 
 /**
  * A budget whose holders belong to members, mostly accounts. A member may hold half of what the others leave (or another part
@@ -96,35 +93,52 @@ export class KeyedBudget {
 
   /** @returns what would refuse so many bytes more; `null`: nothing would */
   refusal(member: Member, bytes: number): KeyedRefusal | null {
+    if (bytes > this.#total.bytesMax - this.#total.taken) return 'pool';
+    return bytes > this.#free(member) ? 'account' : null;
+  }
+
+  /** What one holder of the member may have now: a sixteenth of what the member may still take. @param mostBytes its own bound */
+  allowance(member: Member, mostBytes: number): number {
+    return Math.max(0, Math.min(this.#total.allowance(mostBytes), this.#free(member) / FRACTION_OF_FREE));
+  }
+
+  /** A holder has so many bytes more, or fewer. It asked for its allowance before. */
+  change(member: Member, bytes: number): void {
     const own = this.takenBy(member);
-    const left = this.#total.bytesMax - (this.#total.taken - own);
-    if (own + bytes > left) return 'pool';
-    return own + bytes > Math.max(this.#leastBytes, left * this.#part) ? 'account' : null;
+    if (own + bytes < 0)
+      throw new InvariantError(`a member gives back ${-bytes} of a budget and holds ${own}`);
+    this.#total.change(bytes);
+    this.#set(member, own + bytes);
   }
 
   /** @returns `null`, or what refuses: then nothing is taken */
   take(member: Member, bytes: number): KeyedRefusal | null {
     const refusal = this.refusal(member, bytes);
     if (refusal !== null) return refusal;
-    this.#total.change(bytes);
-    this.#set(member, this.takenBy(member) + bytes);
+    this.change(member, bytes);
     return null;
   }
 
   /** @throws {InvariantError} the member gives back more than it took */
   giveBack(member: Member, bytes: number): void {
-    const own = this.takenBy(member);
-    if (bytes > own) throw new InvariantError(`a member gives back ${bytes} of a budget and holds ${own}`);
-    this.#total.giveBack(bytes);
-    this.#set(member, own - bytes);
+    this.change(member, -bytes);
   }
 
   /** The budget as a holder of one member sees it. */
-  of(member: Member): PartOfAccount {
+  of(member: Member): PartOfAccount & GrowingPart {
     return {
       take: (bytes) => this.take(member, bytes) === null,
       giveBack: (bytes) => this.giveBack(member, bytes),
+      change: (bytes) => this.change(member, bytes),
+      allowance: (mostBytes) => this.allowance(member, mostBytes),
     };
+  }
+
+  /** Of the member's part. */
+  #free(member: Member): number {
+    const own = this.takenBy(member);
+    const left = this.#total.bytesMax - (this.#total.taken - own);
+    return Math.max(this.#leastBytes, left * this.#part) - own;
   }
 
   #set(member: Member, bytes: number): void {

@@ -51,8 +51,8 @@ export const limits = {
   firstSegmentCharactersMax: 100,
 
   /**
-   * Letters that take as long to say as a segment: of a longer one each part is a segment, if it has more than one word. So
-   * a slow reader is given little more than the bound of unsent audio.
+   * Letters that take as long to say as a segment: of a longer one each part is a segment, within a word, too. A word whose
+   * spoken form takes longer is spoken as it is written, and an entry of a lexicon with such a form is not used: the log names its line.
    */
   spokenLettersMax: 400,
 
@@ -116,7 +116,7 @@ export const limits = {
   unsentAudioMsPerLeaseMax: 40_000,
   /** The same with what the running segments of the lease are expected to make; above it no further one runs beside them. */
   expectedAudioMsPerLeaseMax: 80_000,
-  /** Bytes of unsent audio of all contexts; one that holds more than a sixteenth of the free part gets no further segment. */
+  /** Bytes of unsent audio of all contexts; one that holds more than a sixteenth of what its account may still take gets no further segment. */
   unsentAudioBytesMax: 1_024 * MiB,
   /** Retries of a segment after its thread died in a step of another utterance. */
   segmentRetriesMax: 3,
@@ -178,11 +178,11 @@ export const limits = {
   socketCharactersInFlightMax: 16 * MiB,
   /** Bytes in the library's buffer of one WebSocket above which it gets no more. */
   socketBufferedBytesMax: 512 * KiB,
-  /** Bytes in the buffers of all WebSockets; one that holds more than a sixteenth of the free part gets no more. */
+  /** Bytes in the buffers of all WebSockets; one that holds more than a sixteenth of what its account may still take gets no more. */
   socketBufferedBytesInFlightMax: 256 * MiB,
   /** Bytes of answers (not speech) that wait for one WebSocket; one that sends but never reads is closed (`flooded`). */
   socketAnswerBytesMax: 1 * MiB,
-  /** Bytes of unread answers of all WebSockets; one that holds more than a sixteenth of the free part, and 4 KiB, is closed. */
+  /** Bytes of unread answers of all WebSockets; one that holds more than a sixteenth of what its account may still take, and 4 KiB, is closed. */
   socketAnswerBytesInFlightMax: 64 * MiB,
   /** Milliseconds that a WebSocket may take to send its key, if its handshake had none. */
   socketKeyMsMax: 10_000,

@@ -6,7 +6,7 @@
  * Lanes keep the order of their items and alternate, one item each, so that a context with much to send does not hold up
  * its neighbours. A response has one lane.
  */
-import type { ByteBudget } from '../byte-budget.js';
+import type { GrowingPart } from '../byte-budget.js';
 import type { Bounds } from '../limits.js';
 import type { TickActions } from '../tick.js';
 
@@ -40,7 +40,7 @@ export interface SenderParts {
   /** Bytes handed on in one tick. The other senders wait no longer than this takes. */
   readonly tickBytesMax: number;
   /** Counts the items that ask for it. */
-  readonly budget?: ByteBudget;
+  readonly budget?: GrowingPart;
   /** Counts what this sender queues, and others. */
   readonly queued?: Tally;
 }

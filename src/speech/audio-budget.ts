@@ -1,9 +1,9 @@
 /** The audio that no socket has yet: how much one context has of it, and the bound that all contexts share. */
 import { encodedBytesPerMs, type AudioFormat } from '../api/formats.js';
-import { ByteBudget } from '../byte-budget.js';
+import { KeyedBudget } from '../byte-budget.js';
 
-/** Refused contexts are notified whenever this fraction of the budget was given back. */
-const STEPS = 256;
+/** Refused contexts are notified whenever each may have this fraction of the budget more. */
+const STEPS = 4_096;
 const BYTES_PER_SAMPLE = 2;
 const BASE64 = 4 / 3;
 
@@ -16,15 +16,17 @@ const BASE64 = 4 / 3;
 export const heldBytesPerMs = (format: AudioFormat, engineSampleRateHz: number): number =>
   Math.max((BYTES_PER_SAMPLE * engineSampleRateHz) / 1000, BASE64 * encodedBytesPerMs(format));
 
-/** The bytes of all contexts. It calls back when contexts that it refused may have room. */
+/** The bytes of all contexts, by account. It calls back when contexts that it refused may have room. */
 export class AudioBudget {
-  readonly #budget: ByteBudget;
+  readonly #budget: KeyedBudget;
+  readonly #stepBytes: number;
   readonly #onRoom: () => void;
-  /** The most bytes that were taken when a context was refused, since the last call of `onRoom`. */
-  #crowdedBytes: number | null = null;
+  /** The least that a context of each account was allowed when it was refused, since the last call of `onRoom`. */
+  readonly #refused = new Map<string, number>();
 
   constructor(bytesMax: number, onRoom: () => void) {
-    this.#budget = new ByteBudget(bytesMax);
+    this.#budget = new KeyedBudget(bytesMax, 0);
+    this.#stepBytes = bytesMax / STEPS;
     this.#onRoom = onRoom;
   }
 
@@ -33,28 +35,26 @@ export class AudioBudget {
     return this.#budget.taken;
   }
 
-  /** @returns false if a context that has so many bytes may not add to them now */
-  hasRoomFor(heldBytes: number): boolean {
-    const hasRoom = !this.isTightFor(heldBytes);
+  /** @returns false if a context of the account that has so many bytes may not add to them now */
+  hasRoomFor(account: string, heldBytes: number): boolean {
+    const allowed = this.#budget.allowance(account, Infinity);
+    if (allowed > 0 && heldBytes <= allowed) return true;
     // Polling must not postpone the notification.
-    if (!hasRoom) this.#crowdedBytes = Math.max(this.#crowdedBytes ?? 0, this.bytes);
-    return hasRoom;
+    this.#refused.set(account, Math.min(this.#refused.get(account) ?? allowed, allowed));
+    return false;
   }
 
-  /** The opposite, without a notification later. */
-  isTightFor(heldBytes: number): boolean {
-    return this.#budget.isExhausted || heldBytes > this.#budget.allowance(Number.POSITIVE_INFINITY);
-  }
-
-  /** A context has so many bytes more, or fewer. */
-  change(bytes: number): void {
-    const wasExhausted = this.#budget.isExhausted;
-    this.#budget.change(bytes);
-    if (this.#crowdedBytes === null || bytes >= 0) return;
-    const hasRoomAgain = wasExhausted && this.bytes < this.#budget.bytesMax;
-    if (!hasRoomAgain && this.#crowdedBytes - this.bytes < this.#budget.bytesMax / STEPS) return;
-    this.#crowdedBytes = null;
-    this.#onRoom();
+  /** A context of the account has so many bytes more, or fewer. */
+  change(account: string, bytes: number): void {
+    this.#budget.change(account, bytes);
+    if (bytes >= 0) return;
+    for (const [refused, least] of this.#refused) {
+      const allowed = this.#budget.allowance(refused, Infinity);
+      if (allowed === 0 || (least > 0 && allowed - least < this.#stepBytes)) continue;
+      this.#refused.clear();
+      this.#onRoom();
+      return;
+    }
   }
 }
 

@@ -65,7 +65,7 @@ export interface SegmentStart {
 export interface ScheduledOptions {
   /** Contexts with the same key are one group. */
   readonly group: object | string;
-  /** Accounts take turns with first audio. */
+  /** Accounts take turns with first audio, and each has its part of the audio budget. */
   readonly account?: string;
   readonly listener: Listener;
   /** What a millisecond of its audio takes of the audio budget. */
@@ -219,6 +219,8 @@ export class ContextGroup {
 const IDLE_GROUP = 0;
 const BESIDE_ITS_GROUP = 1;
 const BEHIND_ITSELF = 2;
+
+const accountOf = ({ options }: ScheduledContext): string => options.account ?? '';
 
 /** A total order of contexts that may start a segment. */
 const isBefore = (a: ScheduledContext, b: ScheduledContext): boolean => {
@@ -426,7 +428,7 @@ export class Scheduler {
 
   isGateShut(context: ScheduledContext): boolean {
     if (context.runsAgain) return false;
-    return this.isShutByListener(context) || !this.audio.hasRoomFor(context.unsentBytes);
+    return this.isShutByListener(context) || !this.audio.hasRoomFor(accountOf(context), context.unsentBytes);
   }
 
   /** Its listener, or the socket that it shares, has much audio to take. */
@@ -569,7 +571,7 @@ export class Scheduler {
     if (bytes < 0) throw new InvariantError(`more audio was handed over than was made: ${-bytes} bytes`);
     const changeBytes = bytes - context.heldBytes;
     context.heldBytes = bytes;
-    this.audio.change(changeBytes);
+    this.audio.change(accountOf(context), changeBytes);
   }
 
   #forgetIfEmpty(group: ContextGroup): void {

@@ -18,7 +18,7 @@ import {
   type SpokenForm,
 } from '../text/replacements.js';
 import { Segmenter, type Segment } from '../text/segments.js';
-import { spokenMs, spokenSize } from '../text/spoken-size.js';
+import { lettersOf, spokenMs, spokenSize } from '../text/spoken-size.js';
 import { wordSpans } from '../text/words.js';
 import {
   isSocketFraming,
@@ -55,7 +55,9 @@ export const requestOf = (
 ): Omit<SegmentRequest, 'seed' | 'utteranceSeed'> => {
   const numbers = settings.normalizeText ? normalise(text, words, bounds, language, origins) : [];
   const found = pronounced(lexicons, text, words, language, origins, startsInToken);
-  const spoken = mergeReplacements(forms, mergeReplacements(found, numbers));
+  const all = mergeReplacements(forms, mergeReplacements(found, numbers));
+  // A form cannot be divided. A word whose form takes too long to say is spoken as it is written.
+  const spoken = all.filter((form) => lettersOf(form) <= bounds.spokenLettersMax);
   const request = { text, words, before, beforeIsWhole: beforeIsWhole === true, after, settings };
   if (pauseMs !== undefined) return { ...request, pauseMs };
   return spoken.length === 0 ? request : { ...request, spoken };

@@ -1,4 +1,5 @@
-/** Segments that take long to say, divided between their words. */
+/** Segments that take long to say, divided between their words, and within a word that takes long itself. */
+import { lastGraphemeBoundary } from './characters.js';
 import { clauseAfter, clauseBefore } from './neighbours.js';
 import type { Replacement } from './replacements.js';
 import type { Segment } from './segments.js';
@@ -18,27 +19,38 @@ export interface SpokenPart extends SpokenSegment {
 const sizeOf = ({ segment: { text, words }, spoken }: SpokenSegment): number =>
   words.length === 0 ? 0 : spokenSize({ text, words, spoken });
 
-/** The first word of each part. A form is in one part, and so is a word. */
-const partStarts = ({ segment: { text, words }, spoken }: SpokenSegment, sizeMax: number): number[] => {
-  const starts = [0];
+/** The places at which to cut a word, from `start` to `end`. */
+const cutsWithin = (text: string, start: number, end: number, sizeMax: number): number[] => {
+  const size = letters(text.slice(start, end));
+  if (size <= sizeMax || end - start < 2) return [];
+  const middle = lastGraphemeBoundary(text, start, Math.ceil((start + end) / 2));
+  if (middle <= start) return [];
+  return [...cutsWithin(text, start, middle, sizeMax), middle, ...cutsWithin(text, middle, end, sizeMax)];
+};
+
+/** Where each part starts but the first. A form is in one part. */
+const cutsOf = ({ segment: { text, words }, spoken }: SpokenSegment, sizeMax: number): number[] => {
+  const cuts: number[] = [];
   let size = 0;
   for (let first = 0, used = 0; first < words.length;) {
     const form = spoken[used]?.first === first ? spoken[used++] : undefined;
     const last = form?.last ?? first;
-    const more =
-      form === undefined ? letters(text.slice(words[first]!.start, words[first]!.end)) : lettersOf(form);
+    const { start, end } = words[first]!;
+    const more = form === undefined ? letters(text.slice(start, end)) : lettersOf(form);
     if (size > 0 && size + more > sizeMax) {
-      starts.push(first);
+      cuts.push(start);
       size = 0;
     }
-    size += more + 1;
+    const within = form === undefined ? cutsWithin(text, start, end, sizeMax) : [];
+    cuts.push(...within);
+    size += 1 + (within.length === 0 ? more : letters(text.slice(within.at(-1), end)));
     first = last + 1;
   }
-  return starts;
+  return cuts;
 };
 
 /**
- * Parts of a segment, each of which takes no longer to say than `sizeMax` letters, unless it is one word.
+ * Parts of a segment, each of which takes no longer to say than `sizeMax` letters, unless a spoken form takes longer.
  *
  * @param code primary subtag of the language: `de`
  */
@@ -46,22 +58,26 @@ export const partsOf = (whole: SpokenSegment, sizeMax: number, code: string): re
   const { segment, spoken } = whole;
   const { text, words } = segment;
   const size = sizeOf(whole);
-  if (words.length < 2 || size <= sizeMax) return [{ ...whole, size }];
-  const starts = partStarts(whole, sizeMax);
+  const cuts = size <= sizeMax ? [] : cutsOf(whole, sizeMax);
+  if (cuts.length === 0) return [{ ...whole, size }];
   const parts: SpokenPart[] = [];
   let { before, beforeIsWhole = false } = segment;
-  for (const [place, first] of starts.entries()) {
-    const isLast = place === starts.length - 1;
-    const end = isLast ? words.length : starts[place + 1]!;
-    const from = place === 0 ? 0 : words[first]!.start;
-    const to = isLast ? text.length : words[end]!.start;
+  for (const [place, from] of [0, ...cuts].entries()) {
+    const isLast = place === cuts.length;
+    const to = isLast ? text.length : cuts[place]!;
     const own = text.slice(from, to);
+    const first = words.findIndex(({ end }) => end > from);
+    const end = words.findLastIndex(({ start }) => start < to) + 1;
+    const isWithin = !isLast && words[end - 1]!.end > to;
     const after = isLast ? segment.after : clauseAfter(own, end - first === 1, text.slice(to), true, code);
     const part: SpokenSegment = {
       segment: {
         text: own,
-        words: words.slice(first, end).map((word) => ({ start: word.start - from, end: word.end - from })),
-        tokenContinues: isLast && segment.tokenContinues,
+        words: words.slice(first, end).map((word) => ({
+          start: Math.max(word.start - from, 0),
+          end: Math.min(word.end - from, own.length),
+        })),
+        tokenContinues: isWithin || (isLast && segment.tokenContinues),
         ...{ before, beforeIsWhole, after, speak: true },
       },
       spoken: spoken

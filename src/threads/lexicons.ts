@@ -27,6 +27,7 @@ type LexiconBounds = Pick<
   | 'lexiconEntriesMax'
   | 'lexiconUnitsMax'
   | 'lexiconTextMax'
+  | 'spokenLettersMax'
   | 'lexiconFilesMax'
   | 'lexiconFileBytesMax'
   | 'lexiconFindingsMax'

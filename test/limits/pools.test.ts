@@ -43,7 +43,6 @@ t.test('a small maximum is available until the budget is nearly full', (t) => {
   pool.change(1_520);
   t.equal(pool.allowance(10), 5);
   pool.change(80);
-  t.ok(pool.isExhausted);
   t.equal(pool.allowance(10), 0);
   pool.change(100);
   t.equal(pool.allowance(10), 0, 'also above its bound');
@@ -82,34 +81,59 @@ t.test('a member of a budget holds half of what the others leave, and a least pa
 
 t.test('polling for room does not postpone the notification', (t) => {
   let notified = 0;
-  const budget = new AudioBudget(256_000, () => (notified += 1));
-  budget.change(250_000);
-  for (let freed = 0; freed < 1_500; freed += 100) {
-    t.notOk(budget.hasRoomFor(10_000));
-    budget.change(-100);
+  const budget = new AudioBudget(512_000, () => (notified += 1));
+  budget.change('a', 250_000);
+  for (let freed = 0; freed < 3_000; freed += 100) {
+    t.notOk(budget.hasRoomFor('a', 10_000));
+    budget.change('a', -100);
   }
-  t.equal(notified, 1, 'once per 1,000 bytes');
+  t.equal(notified, 1, 'once per 2,000 bytes');
   t.end();
 });
 
 t.test('a waiting context is notified when there is room', (t) => {
   let notified = 0;
-  const budget = new AudioBudget(16_000, () => (notified += 1));
-  budget.change(15_000);
-  t.notOk(budget.hasRoomFor(100));
-  t.ok(budget.hasRoomFor(60));
-  budget.change(-10);
+  const budget = new AudioBudget(32_000, () => (notified += 1));
+  budget.change('a', 15_000);
+  t.notOk(budget.hasRoomFor('a', 100));
+  t.ok(budget.hasRoomFor('a', 60));
+  budget.change('a', -10);
   t.equal(notified, 0, 'not for a few bytes');
-  budget.change(-100);
+  budget.change('a', -150);
   t.equal(notified, 1);
-  budget.change(-1_000);
+  budget.change('a', -1_000);
   t.equal(notified, 1, 'no context waits any more');
-  budget.change(2_110);
-  t.notOk(budget.hasRoomFor(0), 'full');
-  budget.change(-1);
-  t.equal(notified, 2, 'the first byte of a full budget counts');
+  budget.change('a', 2_160);
+  t.notOk(budget.hasRoomFor('a', 0), 'the part of the account is full');
+  budget.change('a', -1);
+  t.equal(notified, 2, 'the first byte of a full part counts');
   t.end();
 });
+
+t.test(
+  'an account that takes all the audio it may leaves others room, and gets more when they give back',
+  (t) => {
+    let notified = 0;
+    const budget = new AudioBudget(1_000_000, () => (notified += 1));
+    const takeAll = (account: string): number => {
+      let taken = 0;
+      for (; budget.hasRoomFor(account, 0); taken += 1_000) budget.change(account, 1_000);
+      return taken;
+    };
+    t.equal(takeAll('greedy'), 500_000);
+    t.equal(takeAll('second'), 250_000);
+    t.ok(budget.hasRoomFor('newcomer', 15_000), 'a sixteenth of what it may still take');
+    t.notOk(budget.hasRoomFor('greedy', 0));
+    budget.change('second', -200_000);
+    t.equal(notified, 1);
+    t.notOk(budget.hasRoomFor('greedy', 0), 'it has half of what the others leave');
+    budget.change('greedy', -100_000);
+    t.equal(notified, 2);
+    t.ok(budget.hasRoomFor('greedy', 0));
+    t.throws(() => budget.change('second', -50_001), /holds 50000/);
+    t.end();
+  },
+);
 
 t.test('a millisecond of audio counts as its samples or its base64, whichever is larger', (t) => {
   t.equal(heldBytesPerMs({ encoding: 'pcm', sampleRateHz: 48_000 }, 24_000), 128);
@@ -210,7 +234,7 @@ t.test('clients that never read their answers are closed; a client that reads is
   const front = await startFront(t, {
     bounds: {
       socketBufferedBytesMax: 4_096,
-      socketAnswerBytesInFlightMax: 16 * 40_000,
+      socketAnswerBytesInFlightMax: 2 * 16 * 40_000,
       // All of it is read as fast as it comes.
       framesPerSecond: 1e9,
       parseMsPerSecond: 1e9,

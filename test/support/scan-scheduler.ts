@@ -224,7 +224,7 @@ export class ScanScheduler implements Policy<ScanContext> {
     return (
       this.#isFull(context.group) ||
       unsentMs > this.#options.bounds.unsentAudioMsMax ||
-      !this.audio.hasRoomFor(unsentMs * context.options.bytesPerMs)
+      !this.audio.hasRoomFor(context.options.account ?? '', unsentMs * context.options.bytesPerMs)
     );
   }
 
@@ -352,7 +352,7 @@ export class ScanScheduler implements Policy<ScanContext> {
     const bytes = Math.round(context.expectedMs * context.options.bytesPerMs);
     const change = bytes - context.heldBytes;
     context.heldBytes = bytes;
-    this.audio.change(change);
+    this.audio.change(context.options.account ?? '', change);
   }
 
   #forgetIfEmpty(group: Group): void {

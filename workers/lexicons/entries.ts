@@ -2,6 +2,7 @@
 import { ipaOf } from '../../src/text/ipa.js';
 import { phraseWordsMax, type CaseRule, type LexiconEntry } from '../../src/text/lexicon.js';
 import type { Bounds } from '../../src/limits.js';
+import { lettersOf } from '../../src/text/spoken-size.js';
 
 /** A fault in a file. The rest of the file is used. */
 export interface LineFinding {
@@ -28,7 +29,7 @@ export class LexiconFileError extends Error {
 /** In the folder of an account: what its users add in the console. */
 export const CONSOLE_FILE = 'console.txt';
 
-export type EntryBounds = Pick<Bounds, 'lexiconTextMax'>;
+export type EntryBounds = Pick<Bounds, 'lexiconTextMax' | 'spokenLettersMax'>;
 
 export interface WrittenEntry {
   readonly written: string;
@@ -41,7 +42,7 @@ export interface WrittenEntry {
 /** Checks an entry. @returns the entry, or what is wrong with it */
 export const entryOf = (
   { written, spoken, isIpa, caseRule, language }: WrittenEntry,
-  { lexiconTextMax }: EntryBounds,
+  { lexiconTextMax, spokenLettersMax }: EntryBounds,
 ): LexiconEntry | string => {
   const [wide, wideSound] = [written, spoken].map((text) => text.trim().replace(/\s+/g, ' '));
   const tooLong = `"${wide!.slice(0, 20)}..." or its spoken form is longer than ${lexiconTextMax} characters`;
@@ -53,6 +54,8 @@ export const entryOf = (
   if (Math.max(phrase.length, sound.length) > lexiconTextMax) return tooLong;
   if (/[\p{Cc}\p{Cs}\p{Co}\ufffc]/u.test(phrase + sound)) return `"${phrase}" has a control character`;
   if (phrase.split(' ').length > phraseWordsMax) return `"${phrase}" has more than ${phraseWordsMax} words`;
+  if (lettersOf(isIpa ? { spoken: '', ipa: sound } : { spoken: sound }) > spokenLettersMax)
+    return `the spoken form of "${phrase.slice(0, 20)}" takes longer to say than ${spokenLettersMax} letters: shorten it, or write its numbers and signs as words`;
   if (!isIpa) return { written: phrase, caseRule, language, form: { spelling: sound } };
   const phonemes = ipaOf(sound);
   if ('sign' in phonemes)

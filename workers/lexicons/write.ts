@@ -6,9 +6,9 @@ import { writeSecret } from '../../src/accounts/secret-file.js';
 import type { Bounds } from '../../src/limits.js';
 import { AdministrationError } from '../../src/store/store.js';
 import { foldOf, variantsMax } from '../../src/text/lexicon.js';
-import { CONSOLE_FILE, parsePlain } from './entries.js';
+import { CONSOLE_FILE, type EntryBounds, parsePlain } from './entries.js';
 
-type WriteBounds = Pick<Bounds, 'lexiconTextMax' | 'consoleWordsMax' | 'consoleLexiconUnitsMax'>;
+type WriteBounds = EntryBounds & Pick<Bounds, 'consoleWordsMax' | 'consoleLexiconUnitsMax'>;
 
 /** A spoken form may be as much longer than its word. */
 const formUnitsPerWordUnit = 16;

@@ -4,7 +4,7 @@
  * The library's own buffer takes any amount. It gets no more than a bound, and the rest is queued here without being
  * handed on: that closes the backpressure gate, and generation for a slow reader pauses.
  */
-import type { ByteBudget } from '../../byte-budget.js';
+import type { GrowingPart } from '../../byte-budget.js';
 import type { Bounds } from '../../limits.js';
 import { Sender, type Lane, type Message, type SenderParts } from '../sender.js';
 
@@ -23,12 +23,12 @@ export interface SocketHandle {
   close(): void;
 }
 
-/** Budgets that all sockets share. */
+/** The parts of the socket's account in the budgets that all sockets share. */
 export interface SocketBudgets {
   /** Bytes in the library's buffers. */
-  readonly buffered: ByteBudget;
+  readonly buffered: GrowingPart;
   /** Queued answers, in UTF-16 units. */
-  readonly answers: ByteBudget;
+  readonly answers: GrowingPart;
 }
 
 /** Answers that may be queued for a socket however full the budget is. */

@@ -8,7 +8,7 @@ import type { Admission } from '../../accounts/admission.js';
 import { Slots } from '../../accounts/lease.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { Speech } from '../../speech/speech.js';
-import { ByteBudget, KeyedBudget } from '../../byte-budget.js';
+import { KeyedBudget } from '../../byte-budget.js';
 import type { RefusalReason } from '../../metrics.js';
 import { inSlices } from '../../slices.js';
 import { Registry, type Services } from '../services.js';
@@ -64,7 +64,7 @@ export class Sockets {
   readonly #waitingBudget: KeyedBudget;
   /** Sockets whose key is not known, by address. */
   readonly #keyless: KeyedBudget;
-  readonly #budgets: SocketBudgets;
+  readonly #budgets: Readonly<Record<keyof SocketBudgets, KeyedBudget>>;
   readonly #registry = new Registry<Session>();
   #timer: NodeJS.Timeout | null = null;
   #draining = false;
@@ -88,8 +88,8 @@ export class Sockets {
     );
     this.#keyless = new KeyedBudget(bounds.keylessSocketsMax, 1, PART_OF_ADDRESS);
     this.#budgets = {
-      buffered: new ByteBudget(bounds.socketBufferedBytesInFlightMax),
-      answers: new ByteBudget(bounds.socketAnswerBytesInFlightMax),
+      buffered: new KeyedBudget(bounds.socketBufferedBytesInFlightMax, 0),
+      answers: new KeyedBudget(bounds.socketAnswerBytesInFlightMax, 0),
     };
   }
 
@@ -165,7 +165,10 @@ export class Sockets {
       log,
       metrics,
       bounds,
-      budgets: this.#budgets,
+      budgets: {
+        buffered: this.#budgets.buffered.of(accountId),
+        answers: this.#budgets.answers.of(accountId),
+      },
       queued: this.#queued,
       flushIdBudget: this.#flushIdBudget.of(accountId),
       isBehind: () => reader.isBehind,
