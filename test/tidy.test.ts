@@ -45,7 +45,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/ops': 280,
   'src/speech': 2_920,
   'src/store': 7_060,
-  'src/text': 6_600,
+  'src/text': 6_620,
   'src/threads': 3_680,
   workers: 1_020,
   'workers/actor': 1_290,

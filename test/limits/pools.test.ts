@@ -122,7 +122,7 @@ t.test(
     };
     t.equal(takeAll('greedy'), 500_000);
     t.equal(takeAll('second'), 250_000);
-    t.ok(budget.hasRoomFor('newcomer', 15_000), 'a sixteenth of what it may still take');
+    t.ok(budget.hasRoomFor('newcomer', 7_800), 'a sixteenth of what it may still take');
     t.notOk(budget.hasRoomFor('greedy', 0));
     budget.change('second', -200_000);
     t.equal(notified, 1);

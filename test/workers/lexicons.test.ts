@@ -8,6 +8,7 @@ import { pronounced } from '../../src/text/lexicon.js';
 import { wordSpans } from '../../src/text/words.js';
 import { parsePlain } from '../../workers/lexicons/entries.js';
 import { parsePls } from '../../workers/lexicons/pls.js';
+import { accountWords } from '../../workers/lexicons/write.js';
 
 /** A log that keeps its lines. */
 const recordedLog = () => {
@@ -34,6 +35,7 @@ t.test('the plain form has two columns, comments and rules', (t) => {
       '@language german!',
       '@case upper',
       `${'w'.repeat(300)}\tx`,
+      `qq\t${'9'.repeat(199)}`,
     ].join('\r\n'),
     limits,
   );
@@ -52,7 +54,17 @@ t.test('the plain form has two columns, comments and rules', (t) => {
       '12: "german!" is not a language tag such as en-US',
       '13: the case rule must be smart, exact or any',
       `14: "${'w'.repeat(20)}..." or its spoken form is longer than 200 characters`,
+      '15: the spoken form of "qq" takes longer to say than 400 letters: shorten it, or write its numbers and signs as words',
     ],
+  );
+  t.throws(
+    () =>
+      accountWords('/nowhere', limits).addition('acme', {
+        word: 'kettle'.repeat(5),
+        spoken: 'ﷺ'.repeat(199),
+      }),
+    /takes longer to say than 400 letters/,
+    'nor can the console add such a word',
   );
   t.end();
 });
