@@ -325,12 +325,7 @@ const loadPatiently = async (
   }
 };
 
-const reportReady = (
-  voices: LoadedVoices,
-  actorPorts: ActorPorts,
-  loadMs: number,
-  report: Report,
-): void => {
+const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: number, report: Report): void => {
   const { executionProvider, placements = new Map(), costs = new Map() } = voices;
   const longSteps = longStepsOf(voices);
   const { port1, port2 } = new MessageChannel();

@@ -39,7 +39,13 @@ export class Threads {
   readonly #watchdog: Watchdog;
 
   constructor({ config, voices, synthesisEntry, actorEntry, ...options }: ThreadsOptions) {
-    const { bounds, log, packsLoadedMax, startThread, watchdog = new Watchdog(bounds, monotonicMs) } = options;
+    const {
+      bounds,
+      log,
+      packsLoadedMax,
+      startThread,
+      watchdog = new Watchdog(bounds, monotonicMs),
+    } = options;
     const { synthesisThreads, actorThreads, executionProvider, gpu, logLevel } = config;
     this.clocks = new ClockTable(4 * bounds.contextsMax);
     const shared = { bounds, log, watchdog, clocks: this.clocks.buffer };

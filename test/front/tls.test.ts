@@ -63,8 +63,7 @@ t.test('an address without a key makes few handshakes in a second', { skip }, as
   const count = 3 * handshakesAtOnceMax;
   const startMs = performance.now();
   const sockets = await openFrom(t, front.port, '127.0.0.5', count);
-  const most = () =>
-    handshakesAtOnceMax + 1 + ((performance.now() - startMs) / 1_000) * handshakesPerSecond;
+  const most = () => handshakesAtOnceMax + 1 + ((performance.now() - startMs) / 1_000) * handshakesPerSecond;
   await eventually(() => openIn(sockets) <= most());
   t.ok(openIn(sockets) >= handshakesAtOnceMax, `${openIn(sockets)} of ${count} connections stay`);
 

@@ -62,22 +62,25 @@ t.test('a budget refuses more than it has, and returning more than was taken is 
   t.end();
 });
 
-t.test('a member of a budget holds half of what the others leave, and a least part while there is room', (t) => {
-  const budget = new KeyedBudget(100, 4);
-  t.equal(budget.take('greedy', 50), null);
-  t.equal(budget.take('greedy', 1), 'account');
-  t.equal(budget.take('next', 25), null);
-  t.equal(budget.take('next', 1), 'account', 'half of 50');
-  t.equal(budget.taken, 75, 'a refusal takes nothing');
-  t.equal(budget.take('third', 13), 'account', 'half of 25');
-  t.equal(budget.take('third', 12), null);
-  for (const name of ['a', 'b', 'c']) t.equal(budget.take(name, 4), null, 'the least');
-  t.equal(budget.take('d', 2), 'pool');
-  budget.giveBack('greedy', 50);
-  t.equal(budget.take('next', 7), null, 'half of what is free now');
-  t.throws(() => budget.giveBack('a', 5), /gives back 5 of a budget and holds 4/);
-  t.end();
-});
+t.test(
+  'a member of a budget holds half of what the others leave, and a least part while there is room',
+  (t) => {
+    const budget = new KeyedBudget(100, 4);
+    t.equal(budget.take('greedy', 50), null);
+    t.equal(budget.take('greedy', 1), 'account');
+    t.equal(budget.take('next', 25), null);
+    t.equal(budget.take('next', 1), 'account', 'half of 50');
+    t.equal(budget.taken, 75, 'a refusal takes nothing');
+    t.equal(budget.take('third', 13), 'account', 'half of 25');
+    t.equal(budget.take('third', 12), null);
+    for (const name of ['a', 'b', 'c']) t.equal(budget.take(name, 4), null, 'the least');
+    t.equal(budget.take('d', 2), 'pool');
+    budget.giveBack('greedy', 50);
+    t.equal(budget.take('next', 7), null, 'half of what is free now');
+    t.throws(() => budget.giveBack('a', 5), /gives back 5 of a budget and holds 4/);
+    t.end();
+  },
+);
 
 t.test('polling for room does not postpone the notification', (t) => {
   let notified = 0;

@@ -81,8 +81,7 @@ t.test('--for speaks as a key sets it, else as its account does', async (t) => {
   mkdirSync(join(root, 'data', 'lexicons', 'named', 'shop'), { recursive: true });
   writeFileSync(join(root, 'data', 'lexicons', 'named', 'shop', 'own.txt'), 'kettle = urn\n');
   const key = (await keys('create', '--account', 'ada', '--lexicon', 'shop')).stdout.trim();
-  const spokenFor = async (target: string) =>
-    (await said(['--for', target], 'A kettle for $5'))[0]?.spoken;
+  const spokenFor = async (target: string) => (await said(['--for', target], 'A kettle for $5'))[0]?.spoken;
   t.equal(await spokenFor('ada'), 'A pot for $5');
   t.equal(await spokenFor(key), 'A urn for $5');
   await keys('set', 'ada', '--normalize', 'on');

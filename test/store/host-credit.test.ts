@@ -152,7 +152,12 @@ t.test('an exchange that fails is tried again while a request waits for it', asy
   const { port } = database.address() as AddressInfo;
   // While a request waits, only its exchange connects.
   const bounds = { ...limits, storeStaleMsMax: 600_000, creditWaitMsMax: 600_000 };
-  const exchanges = new Exchanges(`postgres://127.0.0.1:${port}/none`, bounds, 1, createLog('silent', limits));
+  const exchanges = new Exchanges(
+    `postgres://127.0.0.1:${port}/none`,
+    bounds,
+    1,
+    createLog('silent', limits),
+  );
   t.not(
     exchanges.credit.wait(1, 10, () => undefined),
     null,

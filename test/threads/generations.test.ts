@@ -166,7 +166,10 @@ t.test('a thread of older voices that hangs inside native code does not keep the
 for (const load of ['slow', 'stuck'] as const)
   t.test(`a reload gives up voices whose load does not end: ${load}`, async (t) => {
     const watchdog = new SteppedWatchdog();
-    const dispatcher = await startPlayed({ watchdog, bounds: { ...steppedBounds, hungThreadsReplacedMax: 1 } });
+    const dispatcher = await startPlayed({
+      watchdog,
+      bounds: { ...steppedBounds, hungThreadsReplacedMax: 1 },
+    });
     const stuck = voicesOf(['other'], load);
     const loaded = dispatcher.threads.generations.load(stuck);
     loaded.catch(() => undefined);
@@ -200,7 +203,10 @@ t.test('a start gives up voices whose load does not end', async (t) => {
 });
 
 t.test('after a time only contexts that idle with older voices end', async (t) => {
-  const dispatcher = await startPlayed({ voices: voicesOf(['ada', 'wren']), bounds: { olderVoicesMsMax: 50 } });
+  const dispatcher = await startPlayed({
+    voices: voicesOf(['ada', 'wren']),
+    bounds: { olderVoicesMsMax: 50 },
+  });
   const idle = openSocket(dispatcher, 'ada');
   await idle.speakUtterance('As ever.', '1');
   const holding = openSocket(dispatcher, 'wren');

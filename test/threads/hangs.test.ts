@@ -1,7 +1,15 @@
 /** Threads that hang in a step: the pool ends those that it can, leaves the others behind, and replaces both. */
 import t from 'tap';
 import { voicesOf, type ScriptedVoices } from '../support/scripted-voices.js';
-import { long, sentence, speak, start, startPlayed, untilIdle, untilWhole } from '../support/dispatch-bench.js';
+import {
+  long,
+  sentence,
+  speak,
+  start,
+  startPlayed,
+  untilIdle,
+  untilWhole,
+} from '../support/dispatch-bench.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 
 t.jobs = 3;
@@ -19,7 +27,12 @@ const bench = async (
 ) => {
   const { voices = voicesOf(['scripted']), bounds, isPlayed = false, ...others } = options;
   const watchdog = new SteppedWatchdog();
-  const dispatcher = await (isPlayed ? startPlayed : start)({ ...others, voices, watchdog, bounds: { ...steppedBounds, ...bounds } });
+  const dispatcher = await (isPlayed ? startPlayed : start)({
+    ...others,
+    voices,
+    watchdog,
+    bounds: { ...steppedBounds, ...bounds },
+  });
   /** Lets time pass until the watchdog found the thread of this text. */
   const untilFound = async (spoken: ReturnType<typeof speak>) => {
     let isOver = false;

@@ -230,38 +230,41 @@ t.test('entries beyond the bound are left out, and the log says so', async (t) =
   );
 });
 
-t.test('a word that is added holds at once, and in a reading under way; no word causes a reading', async (t) => {
-  const folder = t.testdir({ accounts: { ada: { 'console.txt': 'one\t1\n' } } });
-  const { log, lines } = recordedLog();
-  const entry = new URL('../../workers/lexicons.js', import.meta.url);
-  const lexicons = new Lexicons({ folder, bounds: { ...limits, lexiconEntriesMax: 3 }, log, entry });
-  t.teardown(() => lexicons.close());
-  await lexicons.reload();
-  const add = (account: string, written: string, spelling: string) =>
-    lexicons.add(account, { written, caseRule: 'smart', language: null, form: { spelling } });
-  const spoken = (account: string) =>
-    pronounced(lexicons.of(account, { voiceId: '' }), 'one two', wordSpans('one two'), 'en').map(
-      (form) => form.spoken,
-    );
-  t.ok(add('ada', 'two', '2'));
-  t.strictSame(spoken('ada'), ['1', '2']);
-  for (let index = 0; index < 10; index++) t.ok(add('ada', 'one', `uno${index}`));
-  t.strictSame(spoken('ada'), ['uno9', '2']);
-  t.ok(lexicons.hasRoomFor('three', '3'), 'a new form takes the room of the one before');
-  t.ok(add('bob', 'one', 'un'));
-  t.strictSame(spoken('bob'), ['un'], 'the first word of an account');
-  t.notOk(lexicons.hasRoomFor('three', '3'));
+t.test(
+  'a word that is added holds at once, and in a reading under way; no word causes a reading',
+  async (t) => {
+    const folder = t.testdir({ accounts: { ada: { 'console.txt': 'one\t1\n' } } });
+    const { log, lines } = recordedLog();
+    const entry = new URL('../../workers/lexicons.js', import.meta.url);
+    const lexicons = new Lexicons({ folder, bounds: { ...limits, lexiconEntriesMax: 3 }, log, entry });
+    t.teardown(() => lexicons.close());
+    await lexicons.reload();
+    const add = (account: string, written: string, spelling: string) =>
+      lexicons.add(account, { written, caseRule: 'smart', language: null, form: { spelling } });
+    const spoken = (account: string) =>
+      pronounced(lexicons.of(account, { voiceId: '' }), 'one two', wordSpans('one two'), 'en').map(
+        (form) => form.spoken,
+      );
+    t.ok(add('ada', 'two', '2'));
+    t.strictSame(spoken('ada'), ['1', '2']);
+    for (let index = 0; index < 10; index++) t.ok(add('ada', 'one', `uno${index}`));
+    t.strictSame(spoken('ada'), ['uno9', '2']);
+    t.ok(lexicons.hasRoomFor('three', '3'), 'a new form takes the room of the one before');
+    t.ok(add('bob', 'one', 'un'));
+    t.strictSame(spoken('bob'), ['un'], 'the first word of an account');
+    t.notOk(lexicons.hasRoomFor('three', '3'));
 
-  const reading = lexicons.reload();
-  t.ok(add('ada', 'two', 'due'));
-  t.strictSame(spoken('ada'), ['uno9', 'due'], 'before it ends');
-  await reading;
-  t.strictSame(spoken('ada'), ['1', 'due'], 'and after it');
-  t.strictSame(spoken('bob'), []);
-  await lexicons.reload();
-  t.strictSame(spoken('ada'), ['1'], 'then as in the file');
-  t.equal(lines.filter(({ msg }) => msg === 'lexicons read').length, 3);
-});
+    const reading = lexicons.reload();
+    t.ok(add('ada', 'two', 'due'));
+    t.strictSame(spoken('ada'), ['uno9', 'due'], 'before it ends');
+    await reading;
+    t.strictSame(spoken('ada'), ['1', 'due'], 'and after it');
+    t.strictSame(spoken('bob'), []);
+    await lexicons.reload();
+    t.strictSame(spoken('ada'), ['1'], 'then as in the file');
+    t.equal(lines.filter(({ msg }) => msg === 'lexicons read').length, 3);
+  },
+);
 
 t.test(
   'a word or form far too long is refused before it is normalised, which takes time by its square',
