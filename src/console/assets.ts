@@ -61,11 +61,15 @@ export interface Assets {
 /** The place of the answer to the call `session` in the page, which saves a signed-in user one call. */
 const SESSION_PLACE = '<meta name="session" />';
 
-const withSession = (page: Buffer, state: SessionState): Buffer => {
+const withSession = (page: string, state: SessionState): string => {
   const content = JSON.stringify(state).replaceAll(/[&"<]/g, (character) => `&#${character.charCodeAt(0)};`);
-  return Buffer.from(
-    page.toString().replace(SESSION_PLACE, () => `<meta name="session" content="${content}" />`),
-  );
+  return page.replace(SESSION_PLACE, () => `<meta name="session" content="${content}" />`);
+};
+
+/** The page of `web/theme.ts` sets this cookie. With the choice in the page, the browser shows no other colours first. */
+const withTheme = (page: string, { cookie }: Pick<RequestHead, 'cookie'>): string => {
+  const theme = /(?:^|;)\s*syrinx-theme=(light|dark)\s*(?:;|$)/.exec(cookie)?.[1];
+  return theme === undefined ? page : page.replace('content="light dark"', `content="${theme}"`);
 };
 
 /**
@@ -93,7 +97,8 @@ export const readPage = (
   const files = [...assets].filter(([path]) => path !== INDEX);
   const pageFor = async (exchange: Exchange, head: RequestHead): Promise<Reply> => {
     const state = await sessionOf(exchange, head);
-    return { status: 200, ...index, ...(state !== null && { body: withSession(index.body, state) }) };
+    const page = withTheme(index.body.toString(), head);
+    return { status: 200, ...index, body: Buffer.from(state === null ? page : withSession(page, state)) };
   };
   return {
     routes: files.map(([path, asset]) => ({ path: `/${path}`, method: 'get', handler: serve(asset) })),

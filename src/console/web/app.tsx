@@ -104,7 +104,10 @@ export const App = () => {
   // After signing in, the user returns to this page.
   const mustSignIn = session !== null && user === null && !isEntrance;
   useLayoutEffect(() => {
-    if (mustSignIn) navigate(`/sign-in${path === '/' ? '' : `?to=${path}`}`, { replace: true });
+    if (mustSignIn)
+      navigate(`/sign-in${path === '/' ? '' : `?to=${encodeURIComponent(path + location.search)}`}`, {
+        replace: true,
+      });
   }, [mustSignIn]);
 
   if (session === null || mustSignIn) {

@@ -4,8 +4,10 @@ import { useEffect, useState } from 'preact/hooks';
 import type { User } from '../contract.js';
 import { call } from './call.js';
 import { Brand, Icon, type IconName } from './parts/icon.js';
+import { Switch } from './parts/switch.js';
 import { showToast } from './parts/toast.js';
 import { useConsole } from './session.js';
+import { useTheme, type Theme } from './theme.js';
 import { toRefusal } from './use-call.js';
 
 interface PageLink {
@@ -14,32 +16,41 @@ interface PageLink {
   readonly icon: IconName;
 }
 
-const linksOf = ({ role, accountId }: User): readonly PageLink[] => {
-  const playground: PageLink = { path: '/playground', label: 'Playground', icon: 'playground' };
-  const voices: PageLink = { path: '/voices', label: 'Voices', icon: 'voices' };
-  const connect: PageLink = { path: '/connect', label: 'Connect', icon: 'connect' };
-  const docs: PageLink = { path: '/docs', label: 'API', icon: 'docs' };
+const themes = { light: 'Light', dark: 'Dark', system: 'System' } as const satisfies Record<Theme, string>;
+
+/** In groups: speech, its accounts, the service, programs. */
+const linksOf = ({ role, accountId }: User): readonly (readonly PageLink[])[] => {
+  const own = `/accounts/${accountId ?? 0}`;
+  const speech: readonly PageLink[] = [
+    { path: '/playground', label: 'Playground', icon: 'playground' },
+    { path: '/voices', label: 'Voices', icon: 'voices' },
+  ];
+  const programs: readonly PageLink[] = [
+    { path: '/connect', label: 'Connect', icon: 'connect' },
+    { path: '/docs', label: 'API', icon: 'docs' },
+  ];
   if (role === 'operator')
     return [
-      playground,
-      { path: '/accounts', label: 'Accounts', icon: 'accounts' },
-      { path: '/usage', label: 'Usage', icon: 'usage' },
-      { path: '/live', label: 'Live', icon: 'live' },
-      voices,
-      connect,
-      docs,
-      { path: '/operators', label: 'Operators', icon: 'operators' },
-      { path: '/audit', label: 'Audit', icon: 'audit' },
+      speech,
+      [
+        { path: '/accounts', label: 'Accounts', icon: 'accounts' },
+        { path: '/usage', label: 'Usage', icon: 'usage' },
+      ],
+      [
+        { path: '/live', label: 'Live', icon: 'live' },
+        { path: '/operators', label: 'Operators', icon: 'operators' },
+        { path: '/audit', label: 'Audit', icon: 'audit' },
+      ],
+      programs,
     ];
-  const own = `/accounts/${accountId ?? 0}`;
   return [
-    playground,
-    { path: `${own}/keys`, label: 'Keys', icon: 'keys' },
-    { path: `${own}/usage`, label: 'Usage', icon: 'usage' },
-    { path: `${own}/users`, label: 'Users', icon: 'accounts' },
-    voices,
-    connect,
-    docs,
+    speech,
+    [
+      { path: `${own}/keys`, label: 'Keys', icon: 'keys' },
+      { path: `${own}/usage`, label: 'Usage', icon: 'usage' },
+      { path: `${own}/users`, label: 'Users', icon: 'accounts' },
+    ],
+    programs,
   ];
 };
 
@@ -52,11 +63,12 @@ export const Shell = (props: {
   const [isOpen, setIsOpen] = useState(false);
   const { become } = useConsole();
   useEffect(() => setIsOpen(false), [path]);
-  const links = linksOf(user);
+  const [theme, setTheme] = useTheme();
+  const groups = linksOf(user);
   const current =
     path === '/'
       ? '/playground'
-      : links.find((page) => path === page.path || path.startsWith(`${page.path}/`))?.path;
+      : groups.flat().find((page) => path === page.path || path.startsWith(`${page.path}/`))?.path;
   const link = ({ path: target, label, icon }: PageLink) => (
     <a href={target} aria-current={target === (current ?? path) ? 'page' : undefined}>
       <Icon name={icon} />
@@ -92,13 +104,16 @@ export const Shell = (props: {
           </button>
         </div>
         <nav id="menu" class={isOpen ? 'menu open' : 'menu'} aria-label="Console">
-          {links.map(link)}
+          {groups.map((group) => (
+            <div>{group.map(link)}</div>
+          ))}
           <div class="menu-end">
             {link({ path: '/profile', label: user.name, icon: 'profile' })}
             <button type="button" onClick={() => void signOut()}>
               <Icon name="leave" />
               Sign out
             </button>
+            <Switch name="theme" label="Colours" options={themes} value={theme} onChange={setTheme} />
           </div>
         </nav>
       </header>

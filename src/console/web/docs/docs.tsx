@@ -6,7 +6,7 @@ import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-cho
 import { CopyBlock } from '../parts/copy.js';
 import { Page, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { Tabs } from '../parts/tabs.js';
+import { Tabs, useTab } from '../parts/tabs.js';
 import { useConsole } from '../session.js';
 import { useAnswer } from '../use-call.js';
 import { operationsOf, type Answer, type ApiDocument, type Content, type Described } from './document.js';
@@ -169,7 +169,7 @@ const DocumentView = (props: {
 export const DocsPage = () => {
   const { session } = useConsole();
   const choice = useAccountChoice();
-  const [selected, setSelected] = useState(0);
+  const [selected, setSelected] = useTab(['Speech', 'Administration']);
   if (choice.account === null) return <NoAccount title="API" of={choice} />;
   const { accountId } = choice.account;
   return (

@@ -1,5 +1,6 @@
 /** Draws stacked bars with uPlot. Loaded when a plot is first shown. */
 import uPlot from 'uplot';
+import { onTheme } from '../theme.js';
 import { stepMs, type PlotData } from './usage-data.js';
 
 const color = (name: string): string =>
@@ -109,15 +110,13 @@ export const drawPlot = (
     plot.setSize({ width: element.clientWidth, height: element.clientHeight });
   });
   sizes.observe(element);
-  const scheme = matchMedia('(prefers-color-scheme: dark)');
-  const redraw = () => {
+  const ignoreTheme = onTheme(() => {
     plot.destroy();
     plot = make();
-  };
-  scheme.addEventListener('change', redraw);
+  });
   return {
     close: () => {
-      scheme.removeEventListener('change', redraw);
+      ignoreTheme();
       sizes.disconnect();
       plot.destroy();
     },

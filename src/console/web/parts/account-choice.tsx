@@ -1,6 +1,6 @@
 /** The account that a page speaks for: a member's own, an operator's choice. */
-import { useState } from 'preact/hooks';
 import type { AccountView } from '../../contract.js';
+import { useQuery } from '../route.js';
 import { useUser } from '../session.js';
 import { useCall, type Asked } from '../use-call.js';
 import { Labelled } from './form.js';
@@ -13,14 +13,22 @@ export interface AccountChoice {
   readonly choose: (accountId: number) => void;
 }
 
+/** Of the pages before this one: the links to other pages do not name it. */
+let last = '';
+
 export const useAccountChoice = (): AccountChoice => {
   const member = useUser();
   const all = useCall('accounts', member.accountId === null ? {} : null);
   const own = useCall('account', member.accountId === null ? null : { accountId: member.accountId });
   const asked = member.accountId === null ? all : { ...own, answer: own.answer && [own.answer] };
-  const [chosen, choose] = useState<number | null>(null);
+  const [named, setNamed] = useQuery<string>('account', '');
   const choices = asked.answer ?? [];
-  const account = choices.find(({ accountId }) => accountId === chosen) ?? choices[0] ?? null;
+  const find = (id: string) => choices.find(({ accountId }) => String(accountId) === id);
+  const account = find(named) ?? find(last) ?? choices[0] ?? null;
+  const choose = (accountId: number) => {
+    last = String(accountId);
+    setNamed(last);
+  };
   return { asked, account, choose };
 };
 

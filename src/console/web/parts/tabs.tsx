@@ -1,10 +1,17 @@
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useId, useRef } from 'preact/hooks';
+import { useQuery } from '../route.js';
 
 interface Tab {
   readonly label: string;
   readonly content: () => ComponentChildren;
 }
+
+/** The tab that the address names: an index, and what selects another. */
+export const useTab = (labels: readonly string[]): readonly [number, (index: number) => void] => {
+  const [tab, setTab] = useQuery('tab', labels[0]!, labels);
+  return [labels.indexOf(tab), (index) => setTab(labels[index]!, { isStep: true })];
+};
 
 /** A tab is drawn when it is first shown, and stays: its text and its audio survive a look at another tab. */
 export const Tabs = (props: {

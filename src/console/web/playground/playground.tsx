@@ -4,7 +4,7 @@ import type { AccountView, VoiceView } from '../../contract.js';
 import { plural } from '../format.js';
 import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
-import { Tabs } from '../parts/tabs.js';
+import { Tabs, useTab } from '../parts/tabs.js';
 import { refresh, useCall } from '../use-call.js';
 import { VoiceGallery } from './voice-gallery.js';
 import { RequestTab } from './request-tab.js';
@@ -14,7 +14,7 @@ import { SocketTab } from './socket-tab.js';
 const PlaygroundTabs = (props: { readonly accountId: number; readonly voices: readonly VoiceView[] }) => {
   const { accountId, voices } = props;
   const wanted = new URLSearchParams(location.search).get('voice');
-  const [selected, setSelected] = useState(0);
+  const [selected, setSelected] = useTab(['Request', 'Conversation', 'Voices']);
   const [voice, setVoice] = useState(voices.find(({ id }) => id === wanted)?.id ?? voices[0]?.id ?? '');
   const shared = { accountId, voices, voice, onVoice: setVoice, onSpoken: () => void refresh() };
   const choose = (chosen: string) => {
