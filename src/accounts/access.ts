@@ -40,6 +40,15 @@ const MINUTE_MS = 60_000;
 
 const NOBODY: Actor = { name: 'nobody', accountId: null };
 
+/** What an invitation makes of the person who accepts it. */
+export interface Invited {
+  readonly role: Role;
+  readonly account: string | null;
+}
+
+const invitedTo = (account: { readonly name: string } | null): Invited =>
+  account === null ? { role: 'operator', account: null } : { role: 'member', account: account.name };
+
 const inviteeOf = (account: { readonly name: string } | null): string =>
   account === null ? 'an operator' : `a member of ${account.name}`;
 
@@ -142,11 +151,10 @@ export class Access {
   }
 
   /** What an invitation is for. */
-  async invitation(token: string): Promise<{ readonly role: Role; readonly account: string | null }> {
+  async invitation(token: string): Promise<Invited> {
     return this.#store.read(async (view) => {
       const { accountId } = await this.#findInvitation(view, token);
-      if (accountId === null) return { role: 'operator', account: null };
-      return { role: 'member', account: (await view.findAccount({ accountId }))?.name ?? null };
+      return invitedTo(accountId === null ? null : await view.findAccount({ accountId }));
     });
   }
 
@@ -200,7 +208,7 @@ export class Access {
   }
 
   /** @param accountId `null` invites another operator */
-  invite(userId: number, accountId: number | null): Promise<OneTimeLink> {
+  invite(userId: number, accountId: number | null): Promise<OneTimeLink & Invited> {
     return this.#operate(userId, async (store, actor) => {
       const account = accountId === null ? null : await findAccount(store, actor, { accountId });
       await store.removeLinks({ expiredAtMs: this.#nowMs() });
@@ -212,18 +220,23 @@ export class Access {
       const expiresAtMs = this.#nowMs() + this.#bounds.invitationMsMax;
       const link = await this.#addLink(store, { kind: 'invitation', accountId, expiresAtMs });
       await this.#record(store, actor, 'user.invite', inviteeOf(account));
-      return link;
+      return { ...link, ...invitedTo(account) };
     });
   }
 
   /** Open invitations to an account, or to become an operator (`null`). */
-  invitations(userId: number, accountId: number | null): Promise<readonly Pick<StoredLink, 'expiresAtMs'>[]> {
+  invitations(
+    userId: number,
+    accountId: number | null,
+  ): Promise<readonly (Pick<StoredLink, 'expiresAtMs'> & Invited)[]> {
     return this.#store.read(async (view) => {
       const actor = await userById(userId)(view);
       refuseMember(actor);
-      if (accountId !== null) await findAccount(view, actor, { accountId });
+      const account = accountId === null ? null : await findAccount(view, actor, { accountId });
       const links = await view.listLinks('invitation', accountId);
-      return links.flatMap(({ expiresAtMs }) => (expiresAtMs > this.#nowMs() ? [{ expiresAtMs }] : []));
+      return links.flatMap(({ expiresAtMs }) =>
+        expiresAtMs > this.#nowMs() ? [{ expiresAtMs, ...invitedTo(account) }] : [],
+      );
     });
   }
 

@@ -3,6 +3,7 @@ import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from
 import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
 import type { SpeakingDefaults } from '../api/speech-settings.js';
 import type { ListedAccount, ListedKey } from '../store/store.js';
+import type { ActFilter } from '../store/people.js';
 import type { LexiconEntry } from '../text/lexicon.js';
 import { Access, type AccessBounds, type Credentials, type LinkCredentials } from './access.js';
 import { Administration } from './administration.js';
@@ -221,10 +222,10 @@ const callsOver = (
     },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
-    audit: (by: By, { beforeId }: { readonly beforeId: number | null }) =>
+    audit: (by: By, { beforeId, ...filter }: ActFilter & { readonly beforeId: number | null }) =>
       store.read(async (view) => {
         refuseMember(await userById(by.userId)(view));
-        return view.listActs(beforeId, AUDIT_PAGE_ROWS);
+        return view.listActs(beforeId, AUDIT_PAGE_ROWS, filter);
       }),
     record: ({ userId }: By, action: string, subject: string) =>
       store.transact(async (transaction) => {

@@ -286,8 +286,8 @@ export const createCalls = (parts: CallsParts): Answers => {
       return answer;
     },
     invite: async (question, caller) => {
-      const { token, expiresAtMs } = await administration.invite(sessionOf(caller).user, question);
-      return { url: `${url()}/invite#${token}`, expiresAtMs };
+      const { token, ...view } = await administration.invite(sessionOf(caller).user, question);
+      return { url: `${url()}/invite#${token}`, ...view };
     },
     invitations: stored('invitations'),
     withdrawInvitations: stored('withdrawInvitations'),

@@ -29,6 +29,7 @@ import { readPage } from './assets.js';
 import { CallOrder } from './call-order.js';
 import { createCalls } from './calls.js';
 import type { LiveView } from './contract.js';
+import { csvRoutes } from './csv-files.js';
 import { describeRoute } from './description.js';
 import { Door } from './dispatch.js';
 import { Gate } from './gate.js';
@@ -39,7 +40,6 @@ import { Sayer } from './said.js';
 import { Samples, sampleRoute } from './samples.js';
 import { Sessions } from './sessions.js';
 import { Throttle } from './throttle.js';
-import { usageCsvRoute } from './usage-csv.js';
 import { InstalledVoices, type VoicesParts } from './voices.js';
 
 export const SOCKET_PATH = '/api/socket';
@@ -130,11 +130,7 @@ export class Console {
       { path: '/api/administration.json', method: 'get', handler: describeRoute(door, sessions) },
       { path: '/api/live', method: 'get', handler: live.handler },
       { path: '/api/sample', method: 'get', handler: sampleRoute(door, sessions, samples) },
-      {
-        path: '/api/usage.csv',
-        method: 'get',
-        handler: usageCsvRoute({ door, sessions, administration, settled }),
-      },
+      ...csvRoutes({ door, sessions, administration, settled }),
       ...assets.routes,
     ];
     this.#sessions = sessions;

@@ -212,10 +212,20 @@ export interface BrowserToken {
   readonly expiresAtMs: number;
 }
 
-export interface InvitationLink {
+/** What an invitation makes of the person who accepts it. */
+export interface Invited {
+  readonly role: Role;
+  /** Of a member. */
+  readonly account: string | null;
+}
+
+export interface InvitationView extends Invited {
+  readonly expiresAtMs: number;
+}
+
+export interface InvitationLink extends InvitationView {
   /** Complete. Shown once. */
   readonly url: string;
-  readonly expiresAtMs: number;
 }
 
 interface Call<Question, Answer> {
@@ -229,7 +239,7 @@ export interface Calls {
   claim: Call<{ readonly token: Token; readonly name: Name; readonly password: Password }, SessionState>;
   signIn: Call<{ readonly name: Name; readonly password: string & tags.MaxLength<256> }, SessionState>;
   /** What an invitation is for, before it is accepted. */
-  invitation: Call<{ readonly token: Token }, { readonly role: Role; readonly account: string | null }>;
+  invitation: Call<{ readonly token: Token }, Invited>;
   acceptInvitation: Call<
     { readonly token: Token; readonly name: Name; readonly password: Password },
     SessionState
@@ -291,13 +301,22 @@ export interface Calls {
   /** `accountId` null invites another operator. */
   invite: Call<{ readonly accountId: Id | null }, InvitationLink>;
   /** The open ones. */
-  invitations: Call<{ readonly accountId: Id | null }, readonly { readonly expiresAtMs: number }[]>;
+  invitations: Call<{ readonly accountId: Id | null }, readonly InvitationView[]>;
   /** All that are open. */
   withdrawInvitations: Call<{ readonly accountId: Id | null }, Nothing>;
   removeUser: Call<{ readonly userId: Id }, Nothing>;
   reloadVoices: Call<Nothing, VoicesView>;
   /** A page of the audit table, of 100 rows or the last one, the newest first. */
-  audit: Call<{ readonly beforeId: Id | null }, readonly AuditRow[]>;
+  audit: Call<
+    {
+      readonly beforeId: Id | null;
+      /** Only rows with this text. */
+      readonly search?: string & tags.MaxLength<100>;
+      /** Only actions that begin with this and a dot, such as `key`. */
+      readonly kind?: string & tags.MaxLength<100>;
+    },
+    readonly AuditRow[]
+  >;
 }
 
 export type CallName = keyof Calls;
@@ -309,6 +328,7 @@ export type Answer<N extends CallName> = Calls[N]['answer'];
  *
  *   GET  /api/live                 operators: server-sent events, one `LiveView` a second
  *   GET  /api/usage.csv?accountId&fromMs&toMs&step   all rows of `usage`
+ *   GET  /api/audit.csv?search&kind                  operators: all rows of `audit`
  *   GET  /api/administration.json  these calls, as an OpenAPI document
  *   GET  /api/sample?voice         a short mp3 of a voice, made once and kept in memory; costs nothing
  *

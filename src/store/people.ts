@@ -93,6 +93,13 @@ export interface AuditRow extends Act {
   readonly account: string | null;
 }
 
+export interface ActFilter {
+  /** In any of its texts; small and capital letters of ASCII are the same. */
+  readonly search?: string;
+  /** How the action begins, up to the dot. */
+  readonly kind?: string;
+}
+
 export interface PeopleView {
   findUser(by: { readonly userId: number } | { readonly handle: string }): Awaitable<StoredUser | null>;
   /** In the order of their names. @param accountId the members of one account; `null` for the operators */
@@ -108,7 +115,7 @@ export interface PeopleView {
   /** In the order of their ends. */
   listLinks(kind: LinkKind, accountId: number | null): Awaitable<readonly StoredLink[]>;
   /** The newest first. @param beforeId only older rows; `null` for the newest */
-  listActs(beforeId: number | null, rowsMax: number): Awaitable<readonly AuditRow[]>;
+  listActs(beforeId: number | null, rowsMax: number, filter?: ActFilter): Awaitable<readonly AuditRow[]>;
 }
 
 export interface PeopleTransaction extends PeopleView {

@@ -16,6 +16,7 @@ const percent = numbers({ style: 'percent' });
 const day = dates({ dateStyle: 'medium' });
 const dayUtc = dates({ dateStyle: 'medium', timeZone: 'UTC' });
 const minute = dates({ dateStyle: 'medium', timeStyle: 'short' });
+const minuteUtc = dates({ dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
 const second = dates({ dateStyle: 'medium', timeStyle: 'medium' });
 const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'].map((unit) =>
   numbers({ style: 'unit', unit, maximumFractionDigits: 1 }),
@@ -27,8 +28,9 @@ export const formatPercent = (ratio: number): string => percent().format(ratio);
 export const formatTenths = (value: number): string => tenths().format(value);
 export const formatSeconds = (ms: number): string => formatTenths(ms / 1_000);
 export const formatDay = (ms: number): string => day().format(ms);
-/** For the start of a day in UTC. */
+/** Usage is counted by hours and days of UTC. */
 export const formatUtcDay = (ms: number): string => dayUtc().format(ms);
+export const formatUtcTime = (ms: number): string => minuteUtc().format(ms);
 export const formatTime = (ms: number): string => minute().format(ms);
 export const formatSecond = (ms: number): string => second().format(ms);
 

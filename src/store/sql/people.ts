@@ -1,5 +1,6 @@
 /** Users, sessions, one-time links and the audit table, as parts of a transaction. */
 import type {
+  ActFilter,
   AuditRow,
   KnownSession,
   LinkKind,
@@ -87,6 +88,9 @@ const toAuditRow = (row: ActRow): AuditRow => ({
   details: row.details,
   account: row.account,
 });
+
+/** In a pattern of LIKE. */
+const likeOf = (text: string): string => text.replaceAll(/[\\%_]/g, String.raw`\$&`);
 
 export class People implements PeopleTransaction {
   protected readonly sql: Sql;
@@ -261,11 +265,19 @@ export class People implements PeopleTransaction {
       );
   }
 
-  async listActs(beforeId: number | null, rowsMax: number): Promise<AuditRow[]> {
+  async listActs(
+    beforeId: number | null,
+    rowsMax: number,
+    { kind = '', search = '' }: ActFilter = {},
+  ): Promise<AuditRow[]> {
     const rows = await this.sql.all<ActRow>(
       `SELECT audit.*, accounts.name AS account FROM audit LEFT JOIN accounts ON accounts.id = account_id
-      WHERE audit.id < ? ORDER BY audit.id DESC LIMIT ?`,
-      ...[beforeId ?? Number.MAX_SAFE_INTEGER, rowsMax],
+      WHERE audit.id < ? AND action LIKE ? ESCAPE '\\'
+        AND lower(actor || ' ' || action || ' ' || subject || ' ' || details || ' ' || coalesce(accounts.name, ''))
+          LIKE lower(?) ESCAPE '\\'
+      ORDER BY audit.id DESC LIMIT ?`,
+      ...[beforeId ?? Number.MAX_SAFE_INTEGER, kind === '' ? '%' : `${likeOf(kind)}.%`],
+      ...[`%${likeOf(search)}%`, rowsMax],
     );
     return rows.map(toAuditRow);
   }

@@ -1,16 +1,18 @@
 /** One account: its keys, usage and users, and for operators its credit, suspension and deletion. */
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { AccountView, SpeakingDefaults } from '../../contract.js';
 import { call } from '../call.js';
 import { formatTime, plural } from '../format.js';
-import { Confirm, Dialog } from '../parts/dialog.js';
-import { changedIn, Field, Form, numberOf } from '../parts/form.js';
-import { Page, Shown } from '../parts/page.js';
+import { Ask, Confirm } from '../parts/dialog.js';
+import { changedIn } from '../parts/form.js';
+import { Empty, Page, Shown } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
 import { navigate } from '../route.js';
 import { useUser } from '../session.js';
-import { refresh, useCall } from '../use-call.js';
-import { creditsLeft, Suspended } from './accounts.js';
+import { useCall } from '../use-call.js';
+import { Suspended } from './accounts.js';
+import { AddCredit, creditsLeft } from './credit.js';
 import { Keys } from './keys.js';
 import { SpeakingFields, speakingIn, speakingWords } from './speaking.js';
 import { AccountUsage } from './usage.js';
@@ -20,58 +22,39 @@ interface Of {
   readonly account: AccountView;
 }
 
-const addCredit = ({ metered }: AccountView): string => (metered ? 'Add credit' : 'Limit credit');
-
-const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) => (
-  <Dialog title={`${addCredit(account)}: ${account.name}`} onClose={onClose}>
-    <Form
-      submit={addCredit(account)}
-      onCancel={onClose}
-      onSubmit={async (values) => {
-        const { accountId, metered } = account;
-        const credits = numberOf(values, 'credits') ?? 0;
-        if (metered) await call('credit', { accountId, credits });
-        else await call('meterAccount', { accountId, metered: true, credits });
-        await refresh();
-        showToast(`${account.name} got ${plural(credits, 'credit')}.`);
-        onClose();
-      }}
-    >
-      <Field
-        name="credits"
-        label="Credits"
-        type="number"
-        required
-        min={account.metered ? 1 : 0}
-        step={1}
-        inputMode="numeric"
-        hint={
-          account.metered
-            ? `${creditsLeft(account)} now.`
-            : 'The account has no limit now. From then on it can spend only these credits and what it had left. What it spent beyond is free.'
-        }
-      />
-    </Form>
-  </Dialog>
+const ChangeSpeech = ({ account, onClose }: Of & { readonly onClose: () => void }) => (
+  <Ask
+    title={`Speech of ${account.name}`}
+    act="Save"
+    onClose={onClose}
+    onAct={async (values) => {
+      const { accountId, normalizeText, speed, lexiconId } = account;
+      const changes = changedIn<SpeakingDefaults>(speakingIn(values), { normalizeText, speed, lexiconId });
+      if (Object.keys(changes).length > 0) await call('changeAccount', { accountId, changes });
+      return 'Account changed.';
+    }}
+  >
+    <SpeakingFields of={account} unset="As the request’s API" />
+  </Ask>
 );
 
-const ChangeSpeech = ({ account, onClose }: Of & { readonly onClose: () => void }) => (
-  <Dialog title={`Speech of ${account.name}`} onClose={onClose}>
-    <Form
-      submit="Save"
-      onCancel={onClose}
-      onSubmit={async (values) => {
-        const { accountId, normalizeText, speed, lexiconId } = account;
-        const changes = changedIn<SpeakingDefaults>(speakingIn(values), { normalizeText, speed, lexiconId });
-        if (Object.keys(changes).length > 0) await call('changeAccount', { accountId, changes });
-        await refresh();
-        showToast('Account changed.');
-        onClose();
-      }}
-    >
-      <SpeakingFields of={account} unset="As the request’s API" />
-    </Form>
-  </Dialog>
+/** One act on the account: what it is, and the button that asks for it. */
+const Act = (props: {
+  readonly title: string;
+  readonly button: string;
+  readonly danger?: boolean;
+  readonly onClick: () => void;
+  readonly children: ComponentChildren;
+}) => (
+  <section class="card between">
+    <div>
+      <h2>{props.title}</h2>
+      <p class="muted">{props.children}</p>
+    </div>
+    <button type="button" class={props.danger === true ? 'button danger' : 'button'} onClick={props.onClick}>
+      {props.button}
+    </button>
+  </section>
 );
 
 const Manage = ({ account }: Of) => {
@@ -81,15 +64,11 @@ const Manage = ({ account }: Of) => {
   const close = () => setAsked(null);
   const suspend = async () => {
     await call('suspendAccount', { accountId, suspended: !suspended });
-    await refresh();
-    showToast(suspended ? `${name} is resumed.` : `${name} is suspended.`);
-    close();
+    return suspended ? `${name} is resumed.` : `${name} is suspended.`;
   };
   const removeLimit = async () => {
     await call('meterAccount', { accountId, metered: false, credits: 0 });
-    await refresh();
-    showToast(`${name} has no credit limit.`);
-    close();
+    return `${name} has no credit limit.`;
   };
   const remove = async () => {
     await call('deleteAccount', { accountId });
@@ -98,53 +77,27 @@ const Manage = ({ account }: Of) => {
   };
   return (
     <div class="stack">
-      <section class="card between">
-        <div>
-          <h2>Speech</h2>
-          <p class="muted">
-            {speakingWords(account).join(', ') || 'The account sets nothing for its keys.'} Holds where
-            neither a request nor its key says otherwise.
-          </p>
-        </div>
-        <button type="button" class="button" onClick={() => setAsked('speech')}>
-          Change speech
-        </button>
-      </section>
+      <Act title="Speech" button="Change speech" onClick={() => setAsked('speech')}>
+        {speakingWords(account).join(', ') || 'The account sets nothing for its keys.'} Holds where neither a
+        request nor its key says otherwise.
+      </Act>
       {metered && (
-        <section class="card between">
-          <div>
-            <h2>Credit limit</h2>
-            <p class="muted">{creditsLeft(account)}. Requests that need more are refused.</p>
-          </div>
-          <button type="button" class="button" onClick={() => setAsked('limit')}>
-            Remove limit
-          </button>
-        </section>
+        <Act title="Credit limit" button="Remove limit" onClick={() => setAsked('limit')}>
+          {creditsLeft(account)}. Requests that need more are refused.
+        </Act>
       )}
-      <section class="card between">
-        <div>
-          <h2>{suspended ? 'Resume' : 'Suspend'}</h2>
-          <p class="muted">
-            {suspended
-              ? `Suspended on ${formatTime(suspendedAtMs)}. Its keys are refused until you resume it.`
-              : 'Refuses all its keys at once and closes their WebSockets, until you resume it. No data is lost.'}
-          </p>
-        </div>
-        <button type="button" class="button" onClick={() => setAsked('suspend')}>
-          {suspended ? 'Resume account' : 'Suspend account'}
-        </button>
-      </section>
-      <section class="card between">
-        <div>
-          <h2>Delete</h2>
-          <p class="muted">
-            Revokes its keys and removes its users. This cannot be undone. Its usage stays on record.
-          </p>
-        </div>
-        <button type="button" class="button danger" onClick={() => setAsked('delete')}>
-          Delete account
-        </button>
-      </section>
+      <Act
+        title={suspended ? 'Resume' : 'Suspend'}
+        button={suspended ? 'Resume account' : 'Suspend account'}
+        onClick={() => setAsked('suspend')}
+      >
+        {suspended
+          ? `Suspended on ${formatTime(suspendedAtMs)}. Its keys are refused until you resume it.`
+          : 'Refuses all its keys at once and closes their WebSockets, until you resume it. No data is lost.'}
+      </Act>
+      <Act title="Delete" button="Delete account" danger onClick={() => setAsked('delete')}>
+        Revokes its keys and removes its users. This cannot be undone. Its usage stays on record.
+      </Act>
       {asked === 'speech' && <ChangeSpeech account={account} onClose={close} />}
       {asked === 'limit' && (
         <Confirm
@@ -209,9 +162,17 @@ export const AccountPage = ({
 }) => {
   const isOperator = useUser().role === 'operator';
   const asked = useCall('account', { accountId });
-  const [isAdding, setIsAdding] = useState(false);
   const tab: Tab = wanted in tabs && (isOperator || wanted !== 'manage') ? (wanted as Tab) : 'keys';
   const account = asked.answer;
+  if (account === undefined && asked.problem?.code === 'notFound')
+    return (
+      <Page title="There is no such account">
+        <Empty
+          title="It may have been deleted."
+          action={isOperator ? <a href="/accounts">To the accounts</a> : <a href="/">To the playground</a>}
+        />
+      </Page>
+    );
   const lead = account && (
     <>
       {isOperator ? creditsLeft(account) : `${account.name} · ${creditsLeft(account)}`}{' '}
@@ -230,14 +191,7 @@ export const AccountPage = ({
           </a>
         )
       }
-      actions={
-        isOperator &&
-        account !== undefined && (
-          <button type="button" class="button" onClick={() => setIsAdding(true)}>
-            {addCredit(account)}
-          </button>
-        )
-      }
+      actions={isOperator && account !== undefined && <AddCredit account={account} />}
     >
       {isOperator && (
         <nav class="tabs" aria-label="Account">
@@ -249,9 +203,6 @@ export const AccountPage = ({
         </nav>
       )}
       <Shown of={asked}>{(answer) => <Content account={answer} tab={tab} />}</Shown>
-      {isAdding && account !== undefined && (
-        <AddCredit account={account} onClose={() => setIsAdding(false)} />
-      )}
     </Page>
   );
 };

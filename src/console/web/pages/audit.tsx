@@ -2,62 +2,92 @@ import { useEffect, useState } from 'preact/hooks';
 import type { AuditRow } from '../../contract.js';
 import { call } from '../call.js';
 import { formatName, formatTime } from '../format.js';
+import { Choice, CsvLink, Search } from '../parts/filters.js';
 import { useAct } from '../parts/form.js';
-import { Empty, Page, Problem, Time, Waiting } from '../parts/page.js';
+import { Page, Problem, Time, Waiting } from '../parts/page.js';
 import { Table } from '../parts/table.js';
+import { useQuery } from '../route.js';
 
 /** Rows of each page but the last. */
 const pageRows = 100;
 
-export const AuditPage = () => {
+const kinds = {
+  '': 'All',
+  account: 'Accounts',
+  key: 'Keys',
+  lexicon: 'Lexicon',
+  user: 'Users',
+  session: 'Sign-ins',
+  console: 'Console links',
+  voices: 'Voices',
+} as const;
+type Kind = keyof typeof kinds;
+
+const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
   const [rows, setRows] = useState<readonly AuditRow[] | null>(null);
   const [isEnd, setIsEnd] = useState(false);
   const { act, refusal, running } = useAct();
   const more = () =>
     act(async () => {
-      const page = await call('audit', { beforeId: rows?.at(-1)?.auditId ?? null });
+      const page = await call('audit', { beforeId: rows?.at(-1)?.auditId ?? null, ...filter });
       setRows([...(rows ?? []), ...page]);
       setIsEnd(page.length < pageRows);
     });
   useEffect(() => void more(), []);
+  if (refusal !== null) return <Problem refusal={refusal} />;
+  if (rows === null) return <Waiting />;
+  return (
+    <>
+      <Table
+        caption="Changes, the newest first"
+        none={
+          filter.search === '' && filter.kind === ''
+            ? 'No change yet.'
+            : 'No change is like that. Change the search or the kind.'
+        }
+        rows={rows}
+        rowKey={({ auditId }) => auditId}
+        columns={[
+          { label: 'Action', cell: ({ action }) => formatName(action) },
+          {
+            label: 'Who',
+            cell: ({ account, actor }) => (account === null ? actor : `${actor} of ${account}`),
+          },
+          { label: 'What', cell: ({ subject }) => subject },
+          { label: 'Details', cell: ({ details }) => details },
+          { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
+        ]}
+      />
+      {rows.length > 0 && (
+        <p>
+          {isEnd ? (
+            <span class="muted">No more rows.</span>
+          ) : (
+            <button type="button" class="button" aria-disabled={running} onClick={() => void more()}>
+              Show more
+            </button>
+          )}
+        </p>
+      )}
+    </>
+  );
+};
+
+export const AuditPage = () => {
+  const [search, setSearch] = useQuery<string>('search', '');
+  const [kind, setKind] = useQuery<Kind>('kind', '', Object.keys(kinds) as Kind[]);
+  const query = new URLSearchParams({ search, kind });
   return (
     <Page
       title="Audit"
       lead="Who changed what, in the console and on the command line. Rows stay for 400 days."
     >
-      {refusal !== null && <Problem refusal={refusal} />}
-      {rows === null ? (
-        refusal === null && <Waiting />
-      ) : rows.length === 0 ? (
-        <Empty title="Nothing has been changed yet" />
-      ) : (
-        <>
-          <Table
-            caption="Changes, the newest first"
-            rows={rows}
-            rowKey={({ auditId }) => auditId}
-            columns={[
-              { label: 'Action', cell: ({ action }) => formatName(action) },
-              {
-                label: 'Who',
-                cell: ({ account, actor }) => (account === null ? actor : `${actor} of ${account}`),
-              },
-              { label: 'What', cell: ({ subject }) => subject },
-              { label: 'Details', cell: ({ details }) => details },
-              { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
-            ]}
-          />
-          <p>
-            {isEnd ? (
-              <span class="muted">No more rows.</span>
-            ) : (
-              <button type="button" class="button" aria-disabled={running} onClick={() => void more()}>
-                Show more
-              </button>
-            )}
-          </p>
-        </>
-      )}
+      <div class="filters">
+        <Search label="Search changes" value={search} onChange={setSearch} />
+        <Choice label="Kind" options={kinds} value={kind} onChange={setKind} />
+        <CsvLink href={`/api/audit.csv?${query.toString()}`} />
+      </div>
+      <Rows key={query.toString()} search={search} kind={kind} />
     </Page>
   );
 };

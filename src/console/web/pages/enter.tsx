@@ -7,6 +7,7 @@ import { Brand } from '../parts/icon.js';
 import { Page, Shown } from '../parts/page.js';
 import { useConsole } from '../session.js';
 import { useCall } from '../use-call.js';
+import { invitedAs } from './users.js';
 
 const Entrance = (props: {
   readonly title: string;
@@ -165,18 +166,23 @@ export const AcceptPage = () => {
       />
     );
   }
-  const { answer } = invitation;
+  const { answer, problem } = invitation;
+  if (problem?.code === 'notFound')
+    return (
+      <Entrance title="This invitation cannot be used" lead={`${problem.message}.`.replace('..', '.')}>
+        <p class="muted">If you have joined with it, sign in with the name and password that you chose.</p>
+        <a class="button primary" href="/sign-in">
+          Sign in
+        </a>
+      </Entrance>
+    );
   return (
     // Another key with the answer: the page appears again, and its first field gets the focus.
     <Entrance
       key={answer === undefined}
       title="You are invited"
       lead={
-        answer === undefined
-          ? undefined
-          : answer.account === null
-            ? 'You become an operator of this service. Choose a name and a password.'
-            : `You become a user of the account ${answer.account}. Choose a name and a password.`
+        answer === undefined ? undefined : `You become ${invitedAs(answer)}. Choose a name and a password.`
       }
     >
       <Shown of={invitation}>

@@ -6,8 +6,7 @@ import { formatDay, formatNumber, formatTime, plural } from '../format.js';
 import { Confirm } from '../parts/dialog.js';
 import { Empty, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { showToast } from '../parts/toast.js';
-import { refresh, useCall } from '../use-call.js';
+import { useCall } from '../use-call.js';
 import { ChangeKey, CreateKey } from './key-dialogs.js';
 import { speakingWords } from './speaking.js';
 
@@ -116,9 +115,7 @@ const RevokeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClo
     onClose={onClose}
     onAct={async () => {
       await call('revokeKey', { keyId: shown.keyId });
-      await refresh();
-      showToast('Key revoked.');
-      onClose();
+      return 'Key revoked.';
     }}
   >
     <p>

@@ -32,9 +32,9 @@ export const drawPlot = (
   const day = new Intl.DateTimeFormat(undefined, {
     month: 'short',
     day: 'numeric',
-    ...(isDay ? { timeZone: 'UTC' } : {}),
+    timeZone: 'UTC',
   });
-  const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
+  const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });
   const number = new Intl.NumberFormat(undefined, { notation: 'compact' });
 
   // Each series is drawn up to the sum of itself and those below it, the highest first.
@@ -97,7 +97,7 @@ export const drawPlot = (
             points: { show: false },
           })),
         ],
-        ...(isDay ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC') } : {}),
+        tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
         hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
       },
       [data.timesMs.map((ms) => ms / 1_000), ...stacked],

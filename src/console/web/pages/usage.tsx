@@ -1,11 +1,11 @@
 /** What was spoken and spent: a plot, tables, and the balance. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { AccountView, UsageRow, UsageStep } from '../../contract.js';
-import { formatNumber, formatSeconds, formatTime, formatUtcDay } from '../format.js';
-import { Icon } from '../parts/icon.js';
+import { formatNumber, formatSeconds, formatUtcDay, formatUtcTime } from '../format.js';
+import { Choice, CsvLink } from '../parts/filters.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
-import { Switch } from '../parts/switch.js';
 import { Table, type Column } from '../parts/table.js';
+import { useQuery } from '../route.js';
 import { useAnswer, useCall } from '../use-call.js';
 import { allUsage, partOf, plotData, stepMs, sumsBy, totalOf } from './usage-data.js';
 import type { Measure, PlotData, Split, Sum } from './usage-data.js';
@@ -25,7 +25,7 @@ const timesOf = (days: number, step: UsageStep) => {
   return { fromMs: toMs - days * stepMs.day, toMs, step };
 };
 
-const formatStep = (step: UsageStep) => (step === 'day' ? formatUtcDay : formatTime);
+const formatStep = (step: UsageStep) => (step === 'day' ? formatUtcDay : formatUtcTime);
 const formatMeasure = (measure: Measure, value: number): string =>
   measure === 'Seconds' ? formatSeconds(value * 1_000) : formatNumber(value);
 
@@ -57,13 +57,7 @@ const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure
       )}
       <figcaption class="between small">
         <strong>{measure}</strong>
-        <span class="muted">
-          {at === undefined
-            ? data.step === 'day'
-              ? 'By day, in UTC'
-              : 'By hour'
-            : formatStep(data.step)(at)}
-        </span>
+        <span class="muted">{at === undefined ? `By ${data.step}` : formatStep(data.step)(at)}, UTC</span>
       </figcaption>
       <div
         class="plot-box"
@@ -86,73 +80,96 @@ const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure
   );
 };
 
-const sumColumns: readonly Column<Sum>[] = [
-  { label: 'Requests', isNumber: true, cell: ({ requests }) => formatNumber(requests) },
-  { label: 'Characters', isNumber: true, cell: ({ characters }) => formatNumber(characters) },
-  { label: 'Seconds of audio', isNumber: true, cell: ({ audioMs }) => formatSeconds(audioMs) },
-  { label: 'Credits', isNumber: true, cell: ({ credits }) => formatNumber(credits) },
-  { label: 'Refunded', isNumber: true, cell: ({ refunded }) => formatNumber(refunded) },
-];
+const sumColumns = (shown: Measure): readonly Column<Sum>[] => {
+  const columns: readonly (Column<Sum> & { readonly measure?: Measure })[] = [
+    { label: 'Requests', measure: 'Requests', cell: ({ requests }) => formatNumber(requests) },
+    { label: 'Characters', measure: 'Characters', cell: ({ characters }) => formatNumber(characters) },
+    { label: 'Seconds of audio', measure: 'Seconds', cell: ({ audioMs }) => formatSeconds(audioMs) },
+    { label: 'Credits', cell: ({ credits }) => formatNumber(credits) },
+    { label: 'Refunded', cell: ({ refunded }) => formatNumber(refunded) },
+  ];
+  return columns.map(({ measure, ...column }) => ({
+    ...column,
+    isNumber: true,
+    isDetail: measure !== shown,
+  }));
+};
 
-const splits: Readonly<Partial<Record<Split, string>>> = { Key: 'Key', Voice: 'Voice' };
-const splitsOfAll: typeof splits = { Account: 'Account', ...splits };
-const measureLabels = { Characters: 'Characters', Requests: 'Requests', Seconds: 'Seconds' };
+const splits = { Account: 'Account', Key: 'Key', Voice: 'Voice' } as const;
+const splitsOfOne = { Key: 'Key', Voice: 'Voice' } as const;
+const measureLabels = {
+  Characters: 'Characters',
+  Requests: 'Requests',
+  Seconds: 'Seconds of audio',
+} as const;
+const periodLabels = Object.fromEntries(
+  Object.keys(periods).map((period) => [period, `Last ${period}`]),
+) as Record<Period, string>;
+
+/** Rows of a list that are shown at first. */
+const firstRows = 10;
+
+/** Keeps its height until the answer is there. */
+const Totals = ({ sum }: { readonly sum: Sum | undefined }) => {
+  const shown = (format: (sum: Sum) => string) => (sum === undefined ? '\u00a0' : format(sum));
+  return (
+    <dl class="cells tiles">
+      {Object.entries({
+        Characters: shown(({ characters }) => formatNumber(characters)),
+        Requests: shown(({ requests }) => formatNumber(requests)),
+        'Seconds of audio': shown(({ audioMs }) => formatSeconds(audioMs)),
+        Credits: shown(({ credits, refunded }) => formatNumber(credits - refunded)),
+      }).map(([label, value]) => (
+        <div class="card" key={label}>
+          <dt>{label}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+};
 
 /** `accountId` null: all accounts. */
 const Usage = ({ accountId }: { readonly accountId: number | null }) => {
-  const [period, setPeriod] = useState<Period>('30 days');
-  const [step, setStep] = useState<UsageStep>('day');
-  const [split, setSplit] = useState<Split>(accountId === null ? 'Account' : 'Key');
-  const [measure, setMeasure] = useState<Measure>('Characters');
-  const times = useMemo(() => timesOf(periods[period].days, step), [period, step]);
+  const options = accountId === null ? splits : splitsOfOne;
+  const names = Object.keys(options) as Split[];
+  const [period, setPeriod] = useQuery<Period>('period', '30 days', Object.keys(periods) as Period[]);
+  const [split, setSplit] = useQuery<Split>('split', names[0]!, names);
+  const [measure, setMeasure] = useQuery<Measure>(
+    'show',
+    'Characters',
+    Object.keys(measureLabels) as Measure[],
+  );
+  const { days, step } = periods[period];
+  const times = useMemo(() => timesOf(days, step), [period]);
   const question = { accountId, ...times };
   const usage = useAnswer(JSON.stringify(['usage', question]), (signal) => allUsage(question, signal));
   const rows = usage.answer;
   const part = (row: UsageRow) => partOf(row, split, accountId === null);
   const data = useMemo(() => rows && plotData(rows, times, measure, part), [rows, times, measure, split]);
-  const choose = (chosen: Period) => {
-    setPeriod(chosen);
-    setStep(periods[chosen].step);
-  };
   const query = new URLSearchParams(Object.entries(times).map(([name, value]) => [name, String(value)]));
   if (accountId !== null) query.set('accountId', String(accountId));
   return (
     <>
-      <div class="row">
-        <label class="muted row">
-          <span>Last</span>
-          <select value={period} onChange={({ currentTarget }) => choose(currentTarget.value as Period)}>
-            {Object.keys(periods).map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-        {periods[period].days <= 30 && (
-          <Switch
-            name="step"
-            label="Step"
-            options={{ hour: 'Hour', day: 'Day' }}
-            value={step}
-            onChange={setStep}
-          />
-        )}
-        <Switch
-          name="split"
+      <Totals sum={rows && totalOf(rows)} />
+      <div class="filters">
+        <Choice label="Period" options={periodLabels} value={period} onChange={setPeriod} />
+        <Choice
           label="Split by"
-          options={accountId === null ? splitsOfAll : splits}
+          options={options as Record<Split, string>}
           value={split}
           onChange={setSplit}
         />
-        <Switch name="measure" label="Show" options={measureLabels} value={measure} onChange={setMeasure} />
-        <a class="button small" href={`/api/usage.csv?${query.toString()}`} download>
-          <Icon name="download" />
-          CSV
-        </a>
+        <Choice label="Show" options={measureLabels} value={measure} onChange={setMeasure} />
+        <CsvLink href={`/api/usage.csv?${query.toString()}`} />
       </div>
       <Shown of={usage}>
         {(all) =>
           all.length === 0 || data === undefined ? (
-            <Empty title="No usage in this period" action={<a href="/playground">To the playground</a>}>
+            <Empty
+              title={`Nothing was spoken in the last ${period}`}
+              action={<a href="/playground">To the playground</a>}
+            >
               Choose a longer period, or speak a text in the playground.
             </Empty>
           ) : (
@@ -162,6 +179,8 @@ const Usage = ({ accountId }: { readonly accountId: number | null }) => {
                 <h2>By {split.toLowerCase()}</h2>
                 <Table
                   caption={`Usage by ${split.toLowerCase()}`}
+                  isList
+                  rowsMax={firstRows}
                   rows={sumsBy(all, part)}
                   rowKey={({ id }) => id}
                   total={{ ...totalOf(all), id: 'total' }}
@@ -175,24 +194,26 @@ const Usage = ({ accountId }: { readonly accountId: number | null }) => {
                         </>
                       ),
                     },
-                    ...sumColumns,
+                    ...sumColumns(measure),
                   ]}
                 />
               </section>
-              <details>
-                <summary>By {step}</summary>
+              <section>
+                <h2>By {step}, in UTC</h2>
                 <Table
                   caption={`Usage by ${step}`}
+                  isList
+                  rowsMax={firstRows}
                   rows={sumsBy(all, ({ atMs }) => ({ id: String(atMs), label: '', detail: '' })).toSorted(
                     (a, b) => Number(b.id) - Number(a.id),
                   )}
                   rowKey={({ id }) => id}
                   columns={[
                     { label: 'From', cell: ({ id }) => <Time ms={Number(id)} format={formatStep(step)} /> },
-                    ...sumColumns,
+                    ...sumColumns(measure),
                   ]}
                 />
-              </details>
+              </section>
             </>
           )
         }
@@ -201,12 +222,8 @@ const Usage = ({ accountId }: { readonly accountId: number | null }) => {
   );
 };
 
-/** Rows of the balance's history that are shown at first. */
-const firstRows = 10;
-
 const Balance = ({ account }: { readonly account: AccountView }) => {
   const balance = useCall('balance', { accountId: account.accountId });
-  const [isWhole, setIsWhole] = useState(false);
   return (
     <section>
       <div class="between">
@@ -218,38 +235,37 @@ const Balance = ({ account }: { readonly account: AccountView }) => {
           rows.length === 0 ? (
             <Empty title="No credit granted yet" />
           ) : (
-            <>
-              <Table
-                caption="History of the balance, the newest first"
-                rows={isWhole ? rows : rows.slice(0, firstRows)}
-                rowKey={({ atMs, kind }) => `${kind}${atMs}`}
-                columns={[
-                  {
-                    label: 'What',
-                    cell: ({ kind }) => (kind === 'grant' ? 'Credit granted' : 'Spent on this day'),
-                  },
-                  {
-                    label: 'When',
-                    cell: ({ kind, atMs }) => (
-                      <Time ms={atMs} format={kind === 'grant' ? formatTime : formatUtcDay} />
-                    ),
-                  },
-                  {
-                    label: 'Credits',
-                    isNumber: true,
-                    cell: ({ amount }) => (amount > 0 ? '+' : '') + formatNumber(amount),
-                  },
-                  { label: 'Balance', isNumber: true, cell: ({ balance: after }) => formatNumber(after) },
-                ]}
-              />
-              {!isWhole && rows.length > firstRows && (
-                <p>
-                  <button type="button" class="button" onClick={() => setIsWhole(true)}>
-                    Show {formatNumber(rows.length - firstRows)} more
-                  </button>
-                </p>
-              )}
-            </>
+            <Table
+              caption="History of the balance, the newest first"
+              isList
+              rowsMax={firstRows}
+              rows={rows}
+              rowKey={({ atMs, kind }) => `${kind}${atMs}`}
+              columns={[
+                {
+                  label: 'What',
+                  cell: ({ atMs, kind }) => (
+                    <>
+                      {kind === 'grant' ? 'Credit granted' : 'Spent on this day'}
+                      <span class="below">
+                        <Time ms={atMs} format={kind === 'grant' ? formatUtcTime : formatUtcDay} />, UTC
+                      </span>
+                    </>
+                  ),
+                },
+                {
+                  label: 'Credits',
+                  isNumber: true,
+                  cell: ({ amount }) => (amount > 0 ? '+' : '') + formatNumber(amount),
+                },
+                {
+                  label: 'Balance',
+                  isNumber: true,
+                  isDetail: true,
+                  cell: ({ balance: after }) => formatNumber(after),
+                },
+              ]}
+            />
           )
         }
       </Shown>
@@ -265,7 +281,7 @@ export const AccountUsage = ({ account }: { readonly account: AccountView }) => 
 );
 
 export const AllUsagePage = () => (
-  <Page title="Usage" lead="All accounts.">
+  <Page title="Usage" lead="All accounts. Hours and days are in UTC.">
     <Usage accountId={null} />
   </Page>
 );

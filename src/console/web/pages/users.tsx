@@ -1,6 +1,6 @@
 /** The users of an account, or the operators: who they are, invitations, removal. */
 import { useState } from 'preact/hooks';
-import type { InvitationLink, User } from '../../contract.js';
+import type { Invited, InvitationLink, User } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber, formatTime } from '../format.js';
 import { CopyBlock } from '../parts/copy.js';
@@ -8,9 +8,12 @@ import { Confirm, Dialog } from '../parts/dialog.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Problem, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { showToast } from '../parts/toast.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
+
+/** In words. */
+export const invitedAs = ({ account }: Invited): string =>
+  account === null ? 'an operator of this service' : `a user of the account ${account}`;
 
 /** `accountId` null: the operators. */
 export const useInvitation = (accountId: number | null) => {
@@ -32,9 +35,8 @@ export const useInvitation = (accountId: number | null) => {
       <Dialog title="Send this link" onClose={() => setLink(null)}>
         <div class="stack">
           <p>
-            The person who opens it chooses a name and a password
-            {accountId === null && ', and becomes an operator'}. It works once, until{' '}
-            <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
+            The person who opens it chooses a name and a password, and becomes {invitedAs(link)}. It works
+            once, until <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
           </p>
           <CopyBlock text={link.url} label="Link" />
         </div>
@@ -51,15 +53,13 @@ export const OpenInvitations = ({ accountId }: { readonly accountId: number | nu
   if (answer === undefined || last === undefined) return null;
   const withdraw = async () => {
     await call('withdrawInvitations', { accountId });
-    await refresh();
-    showToast('No invitation is open now.');
-    setIsAsking(false);
+    return 'No invitation is open now.';
   };
   return (
     <div class="between">
       <p class="muted">
-        {answer.length === 1 ? 'An invitation is' : `${formatNumber(answer.length)} invitations are`} open
-        until <Time ms={last.expiresAtMs} format={formatTime} />.
+        {answer.length === 1 ? 'An invitation is' : `${formatNumber(answer.length)} invitations are`} open, to
+        become {invitedAs(last)}, until <Time ms={last.expiresAtMs} format={formatTime} />.
       </p>
       <button type="button" class="button small" onClick={() => setIsAsking(true)}>
         Withdraw
@@ -91,9 +91,7 @@ export const UserTable = ({
   const remove = async () => {
     if (removing === null) return;
     await call('removeUser', { userId: removing.userId });
-    await refresh();
-    showToast(`${removing.name} is removed.`);
-    setRemoving(null);
+    return `${removing.name} is removed.`;
   };
   return (
     <>

@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { refresh } from '../use-call.js';
 import { Form } from './form.js';
 import { Icon } from './icon.js';
+import { showToast } from './toast.js';
 
 /** Modal. Escape closes it, and the focus returns to where it was. Without `onClose` only its own buttons close it. */
 export const Dialog = (props: {
@@ -57,17 +59,34 @@ export const Dialog = (props: {
   );
 };
 
-/** Asks before an act that cannot be undone. */
-export const Confirm = (props: {
+/** Asks for what an act needs, does it, shows the new state, and says what was done. */
+export const Ask = (props: {
   readonly title: string;
+  /** The name of the act, on its button. */
   readonly act: string;
-  readonly onAct: () => Promise<void>;
+  readonly danger?: boolean;
+  /** @returns a text: what was done, for the user; else the act shows that itself */
+  readonly onAct: (values: FormData) => Promise<unknown>;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }) => (
   <Dialog title={props.title} onClose={props.onClose}>
-    <Form submit={props.act} danger onSubmit={props.onAct} onCancel={props.onClose}>
-      <div class="stack">{props.children}</div>
+    <Form
+      submit={props.act}
+      danger={props.danger === true}
+      onCancel={props.onClose}
+      onSubmit={async (values) => {
+        const done = await props.onAct(values);
+        if (typeof done !== 'string') return;
+        await refresh();
+        showToast(done);
+        props.onClose();
+      }}
+    >
+      {props.children}
     </Form>
   </Dialog>
 );
+
+/** Asks before an act that cannot be undone. */
+export const Confirm = (props: Omit<Parameters<typeof Ask>[0], 'danger'>) => <Ask danger {...props} />;

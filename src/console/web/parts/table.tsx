@@ -1,9 +1,13 @@
 import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { formatNumber } from '../format.js';
 
 export interface Column<Row> {
   readonly label: string;
   readonly cell: (row: Row) => ComponentChildren;
   readonly isNumber?: boolean;
+  /** A list leaves it out on a phone. */
+  readonly isDetail?: boolean;
   /** Its label is for screen readers only. */
   readonly isAction?: boolean;
 }
@@ -20,9 +24,18 @@ export const Table = <Row,>(props: {
   readonly total?: Row;
   /** Fits on a phone as it is. */
   readonly isNarrow?: boolean;
+  /** A line for each row on a phone, without details. */
+  readonly isList?: boolean;
+  /** More rows come after a click. */
+  readonly rowsMax?: number;
+  /** In the place of a table without rows. */
+  readonly none?: string;
 }) => {
-  const classOf = ({ isNumber, isAction }: Column<Row>) =>
-    isNumber === true ? 'number' : isAction === true ? 'action' : undefined;
+  const [isWhole, setIsWhole] = useState(false);
+  const classOf = ({ isAction, isDetail, isNumber }: Column<Row>) =>
+    [isNumber === true && 'number', isAction === true && 'action', isDetail === true && 'detail']
+      .filter(Boolean)
+      .join(' ') || undefined;
   const cells = (row: Row) =>
     props.columns.map((column, index) =>
       index === 0 ? (
@@ -39,8 +52,18 @@ export const Table = <Row,>(props: {
         </td>
       ),
     );
-  return (
-    <table class={props.isNarrow === true ? 'table' : 'table wide'} role="table">
+  if (props.rows.length === 0 && props.none !== undefined)
+    return (
+      <p class="muted" role="status">
+        {props.none}
+      </p>
+    );
+  const { rows, rowsMax = rows.length } = props;
+  const table = (
+    <table
+      class={props.isList === true ? 'table list' : props.isNarrow === true ? 'table' : 'table wide'}
+      role="table"
+    >
       <caption class="hidden">{props.caption}</caption>
       <thead role="rowgroup">
         <tr role="row">
@@ -52,7 +75,7 @@ export const Table = <Row,>(props: {
         </tr>
       </thead>
       <tbody role="rowgroup">
-        {props.rows.map((row) => (
+        {(isWhole ? rows : rows.slice(0, rowsMax)).map((row) => (
           <tr role="row" key={props.rowKey(row)}>
             {cells(row)}
           </tr>
@@ -64,5 +87,17 @@ export const Table = <Row,>(props: {
         </tfoot>
       )}
     </table>
+  );
+  return isWhole || rows.length <= rowsMax ? (
+    table
+  ) : (
+    <>
+      {table}
+      <p>
+        <button type="button" class="button" onClick={() => setIsWhole(true)}>
+          Show {formatNumber(rows.length - rowsMax)} more
+        </button>
+      </p>
+    </>
   );
 };

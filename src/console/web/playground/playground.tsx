@@ -3,8 +3,10 @@ import { useState } from 'preact/hooks';
 import type { AccountView, VoiceView } from '../../contract.js';
 import { plural } from '../format.js';
 import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
-import { Empty, Page, Problem, Shown } from '../parts/page.js';
+import { Empty, Page, Shown } from '../parts/page.js';
 import { Tabs, useTab } from '../parts/tabs.js';
+import { AddCredit } from '../pages/credit.js';
+import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 import { VoiceGallery } from './voice-gallery.js';
 import { RequestTab } from './request-tab.js';
@@ -35,20 +37,30 @@ const PlaygroundTabs = (props: { readonly accountId: number; readonly voices: re
   );
 };
 
-/** Why the account cannot speak. */
+/** Why the account cannot speak, and what to do. */
 const AccountProblem = ({ account }: { readonly account: AccountView }) => {
-  const { balance, metered, name, suspendedAtMs } = account;
-  if (suspendedAtMs !== null)
-    return (
-      <Problem
-        refusal={{
-          message: `The account ${name} is suspended. It cannot speak until an operator resumes it.`,
-        }}
-      />
-    );
-  if (!metered || balance > 0) return null;
+  const isOperator = useUser().role === 'operator';
+  const { accountId, balance, metered, name, suspendedAtMs } = account;
+  if (suspendedAtMs === null && (!metered || balance > 0)) return null;
+  const problem = suspendedAtMs === null ? 'has no credit left' : 'is suspended';
+  const remedy =
+    suspendedAtMs === null
+      ? 'Ask an operator to add credit.'
+      : 'It cannot speak until an operator resumes it.';
   return (
-    <Problem refusal={{ message: `The account ${name} has no credit left. An operator can add credit.` }} />
+    <div class="notice bad between">
+      <span role="alert">
+        The account {name} {problem}.{!isOperator && ` ${remedy}`}
+      </span>
+      {isOperator &&
+        (suspendedAtMs === null ? (
+          <AddCredit account={account} />
+        ) : (
+          <a class="button" href={`/accounts/${accountId}/manage`}>
+            Manage account
+          </a>
+        ))}
+    </div>
   );
 };
 

@@ -1,6 +1,6 @@
 /** The file of the usage opens in a spreadsheet, and nothing in it is run there. */
 import t from 'tap';
-import { csvHeader, csvRecords } from '../../src/console/usage-csv.js';
+import { csvHeader, csvRecords } from '../../src/console/csv-files.js';
 
 const row = {
   atMs: Date.UTC(2026, 0, 2, 3),

@@ -1,0 +1,171 @@
+/** All rows of the calls `usage` and `audit` as files for a spreadsheet, however many they are. */
+import typia from 'typia';
+import { csvRecord } from '../api/csv.js';
+import type { Exchange } from '../front/exchange.js';
+import { reply } from '../front/reply.js';
+import { ResponseSender } from '../front/response-sender.js';
+import type { Route } from '../front/routes.js';
+import { Query } from '../front/query.js';
+import type { ConsoleAdministration } from './administration.js';
+import { badRequest, replyFault } from './answers.js';
+import type { CallsParts } from './calls.js';
+import type { AuditRow, UsageQuestion, UsageRow, User } from './contract.js';
+import type { Door } from './dispatch.js';
+import type { Sessions } from './sessions.js';
+
+const usageColumns: Readonly<Record<string, (row: UsageRow) => string | number>> = {
+  time: ({ atMs }) => new Date(atMs).toISOString(),
+  account: ({ account }) => account,
+  key: ({ key }) => key,
+  key_name: ({ keyName }) => keyName,
+  voice: ({ voice }) => voice,
+  requests: ({ requests }) => requests,
+  characters: ({ characters }) => characters,
+  credits: ({ credits }) => credits,
+  refunded: ({ refunded }) => refunded,
+  audio_seconds: ({ audioMs }) => audioMs / 1_000,
+};
+
+const auditColumns: Readonly<Record<string, (row: AuditRow) => string | number>> = {
+  time: ({ atMs }) => new Date(atMs).toISOString(),
+  action: ({ action }) => action,
+  who: ({ actor }) => actor,
+  account: ({ account }) => account ?? '',
+  what: ({ subject }) => subject,
+  details: ({ details }) => details,
+};
+
+const recordsWith =
+  <Row>(columns: Readonly<Record<string, (row: Row) => string | number>>) =>
+  (rows: readonly Row[]): string =>
+    rows.map((row) => csvRecord(Object.values(columns).map((valueOf) => valueOf(row)))).join('');
+
+export const csvHeader = csvRecord(Object.keys(usageColumns));
+export const csvRecords = recordsWith(usageColumns);
+const auditRecords = recordsWith(auditColumns);
+
+const isQuestion = typia.createEquals<UsageQuestion>();
+
+const questionIn = (query: string): UsageQuestion => {
+  const fields = new Query(query);
+  const number = (text: string | null): number => (/^\d{1,16}$/.test(text ?? '') ? Number(text) : Number.NaN);
+  const accountId = fields.get('accountId') ?? '';
+  const question = {
+    accountId: accountId === '' ? null : number(accountId),
+    fromMs: number(fields.get('fromMs')),
+    toMs: number(fields.get('toMs')),
+    step: fields.get('step'),
+  };
+  if (isQuestion(question)) return question;
+  throw badRequest('The file needs fromMs, toMs and step (hour or day), and accountId for one account.');
+};
+
+/** @returns a function that writes bytes, and resolves when the reader has taken them: to false if the reader has gone */
+const writerOf = (exchange: Exchange, sender: ResponseSender): ((bytes: Uint8Array) => Promise<boolean>) => {
+  let settle: (isTaken: boolean) => void = () => undefined;
+  // Once, and not for each page: the exchange keeps its listeners to its end.
+  exchange.onOver(() => settle(false));
+  return (bytes) =>
+    new Promise((resolve) => {
+      settle = resolve;
+      if (exchange.isOver) resolve(false);
+      else sender.write(bytes, () => resolve(true));
+    });
+};
+
+/** Some records, and what reads the next ones; `null`: these are the last. */
+interface Part {
+  readonly text: string;
+  readonly next: (() => Promise<Part>) | null;
+}
+
+/** Reads a part when the reader has taken the part before it. */
+const sendParts = async (exchange: Exchange, name: string, read: () => Promise<Part>): Promise<void> => {
+  // The first part is read before the head is sent, so that a refusal has its own status.
+  let part = await read();
+  if (exchange.isOver) return;
+  const head = {
+    status: 200,
+    contentType: 'text/csv; charset=utf-8',
+    headers: [['content-disposition', `attachment; filename="syrinx-${name}.csv"`]],
+  } as const;
+  if (exchange.method === 'head') {
+    reply(exchange, { ...head, body: '' });
+    return;
+  }
+  const sender = new ResponseSender(exchange, head);
+  const write = writerOf(exchange, sender);
+  while (await write(Buffer.from(part.text))) {
+    if (part.next === null) {
+      sender.end();
+      return;
+    }
+    part = await part.next();
+  }
+};
+
+export interface CsvParts {
+  readonly door: Door;
+  readonly sessions: Sessions;
+  readonly administration: Pick<ConsoleAdministration, 'usage' | 'audit'>;
+  readonly settled: CallsParts['settled'];
+}
+
+/** @param firstOf throws a `ConsoleRefusal` for a wrong query */
+const csvRoute = (
+  { door, sessions }: CsvParts,
+  name: string,
+  firstOf: (
+    query: string,
+    user: User,
+    inOrder: <T>(read: () => Promise<T>) => Promise<T>,
+  ) => () => Promise<Part>,
+): Route => ({
+  path: `/api/${name}.csv`,
+  method: 'get',
+  handler: (exchange, head) => {
+    if (!door.admits(exchange, head)) return;
+    const answer = async (): Promise<void> => {
+      const { user } = await sessions.demand(exchange, head);
+      await sendParts(
+        exchange,
+        name,
+        firstOf(head.query, user, (read) => door.inOrder(exchange, user, read)),
+      );
+    };
+    answer().catch((error: unknown) =>
+      exchange.guard(() => (exchange.hasBegun ? exchange.fail(error) : replyFault(exchange, error))),
+    );
+  },
+});
+
+/** `GET /api/usage.csv` and, for operators, `GET /api/audit.csv?search&kind` */
+export const csvRoutes = (parts: CsvParts): readonly Route[] => {
+  const { administration, settled } = parts;
+  const usage = csvRoute(parts, 'usage', (query, user, inOrder) => {
+    const first = questionIn(query);
+    const read = async (question: UsageQuestion): Promise<Part> => {
+      const { next, rows } = await inOrder(() => administration.usage(user, question));
+      const text = (question.after === undefined ? csvHeader : '') + csvRecords(rows);
+      return { text, next: next && (() => read({ ...question, after: next })) };
+    };
+    return async () => {
+      await settled();
+      return read(first);
+    };
+  });
+  const audit = csvRoute(parts, 'audit', (query, user, inOrder) => {
+    const fields = new Query(query);
+    const [search, kind] = ['search', 'kind'].map((name) => (fields.get(name) ?? '').slice(0, 100));
+    const read = async (beforeId: number | null): Promise<Part> => {
+      const rows = await inOrder(() =>
+        administration.audit(user, { beforeId, search: search!, kind: kind! }),
+      );
+      const text = (beforeId === null ? csvRecord(Object.keys(auditColumns)) : '') + auditRecords(rows);
+      const last = rows.at(-1)?.auditId;
+      return { text, next: last === undefined ? null : () => read(last) };
+    };
+    return () => read(null);
+  });
+  return [usage, audit];
+};
