@@ -233,6 +233,7 @@ export class App {
           ledger: store.ledger,
           speech: dispatcher,
           generation: () => dispatcher.threads.generations.current,
+          speechCpu: () => dispatcher.speechCpu,
           live: () => liveView(app.#figures(), metrics.lately, dispatcher.threads, readiness.warnings()),
           administrationEntry:
             parts.administrationEntry ?? new URL('../workers/administration.js', import.meta.url),

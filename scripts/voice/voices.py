@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 class Voice:
     id: str
     description: str
+    sex: str  # for people who choose a voice
     mix: tuple[float, float, float, float]  # weights of model.SPEAKERS: kathleen, slt, rms, awb
     pitch: float = 1  # factor of F0
     warp: float = 1  # vocal tract: below 1 shorter, above 1 longer
@@ -18,7 +19,7 @@ class Voice:
 
     def conversational(self, rate: float, liveliness: float) -> "Voice":
         description = f"{self.description.split(',')[0]}, conversational"
-        return Voice(f"{self.id}_conv", description, self.mix, self.pitch, self.warp, rate, liveliness)
+        return Voice(f"{self.id}_conv", description, self.sex, self.mix, self.pitch, self.warp, rate, liveliness)
 
 
 # The person's mean F0 is 159 Hz; slt has 171, rms 102 and awb 126.
@@ -26,12 +27,12 @@ class Voice:
 # mixed with her: pure rms has 13 % of words wrong, half of each 5 %. A shorter vocal tract makes lark another speaker. It costs
 # words (11 % wrong), and a fifth of rms brings them back (6 %). Some awb makes wren clearer, and hardly less like the person.
 # wren, lark, rook and heron are as far from each other as real people (speakers.py).
-WREN = Voice("wren", "Clear alto, calm", (0.8, 0.0, 0.0, 0.2))
-LARK = Voice("lark", "Bright soprano, friendly", (0.8, 0.0, 0.2, 0.0), 1.13, 0.9)
-ROOK = Voice("rook", "Warm baritone, even", (0.3, 0.0, 0.7, 0.0), 0.66)
-HERON = Voice("heron", "Deep bass, steady", (0.6, 0.0, 0.4, 0.0), 0.6, 1.08, 0.94)
-FINCH = Voice("finch", "Light tenor, brisk", (0.6, 0.1, 0.0, 0.3), 0.9, 0.97, 0.98)
-JAY = Voice("jay", "Dry tenor, plain", (0.42, 0.0, 0.0, 0.58), 0.78, 1.03)
+WREN = Voice("wren", "Clear alto, calm", "female", (0.8, 0.0, 0.0, 0.2))
+LARK = Voice("lark", "Bright soprano, friendly", "female", (0.8, 0.0, 0.2, 0.0), 1.13, 0.9)
+ROOK = Voice("rook", "Warm baritone, even", "male", (0.3, 0.0, 0.7, 0.0), 0.66)
+HERON = Voice("heron", "Deep bass, steady", "male", (0.6, 0.0, 0.4, 0.0), 0.6, 1.08, 0.94)
+FINCH = Voice("finch", "Light tenor, brisk", "male", (0.6, 0.1, 0.0, 0.3), 0.9, 0.97, 0.98)
+JAY = Voice("jay", "Dry tenor, plain", "male", (0.42, 0.0, 0.0, 0.58), 0.78, 1.03)
 
 VOICES = (
     WREN,

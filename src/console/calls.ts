@@ -124,7 +124,10 @@ export interface CallsParts {
   readonly url: () => string;
   /** Resolves when the store has all that was spent until now, if it takes writes. */
   readonly settled: () => Promise<void>;
-  readonly about: () => Pick<SessionState, 'version' | 'serviceUrl' | 'listensOn' | 'ports'>;
+  readonly about: () => Pick<
+    SessionState,
+    'version' | 'serviceUrl' | 'listensOn' | 'ports' | 'creditsPerCharacter'
+  >;
   readonly admission: Pick<Admission, 'byId'>;
   /** `null`: the listener for browsers is off. */
   readonly browserTokens: BrowserTokens | null;

@@ -45,7 +45,7 @@ import { InstalledVoices, type VoicesParts } from './voices.js';
 export const SOCKET_PATH = '/api/socket';
 
 export interface ConsoleParts extends VoicesParts {
-  readonly config: Pick<Config, 'dataDir' | 'storeUrl' | 'host' | 'tls'> & {
+  readonly config: Pick<Config, 'creditsPerCharacter' | 'dataDir' | 'storeUrl' | 'host' | 'tls'> & {
     readonly console: NonNullable<Config['console']>;
   };
   readonly certificate: Certificate | null;
@@ -108,6 +108,7 @@ export class Console {
       serviceUrl: serviceUrl(config, this.#listening.port),
       listensOn: config.host,
       ports: this.#listening.dialectPorts,
+      creditsPerCharacter: config.creditsPerCharacter,
     });
     const settled = (): Promise<void> => parts.ledger.settled();
     const { admission, browserTokens, lexicons } = parts;

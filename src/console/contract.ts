@@ -50,6 +50,8 @@ export interface SessionState {
   readonly listensOn: string;
   /** The ports of other APIs that are on, by the names of their listeners: `openai`, `browser` ... */
   readonly ports: Readonly<Record<string, number>>;
+  /** What a character of text costs. */
+  readonly creditsPerCharacter: number;
 }
 
 /** A token of a user, for a program. */
@@ -145,6 +147,12 @@ export interface VoiceView {
   readonly pack: string;
   readonly description: string;
   readonly language: string;
+  /** As it sounds; `null`: its pack does not say. */
+  readonly sex: 'female' | 'male' | null;
+  /** Factor of the pace that its model learned; `null`: its pack does not say. */
+  readonly pace: number | null;
+  /** CPU seconds for a second of speech on this machine: measured when the voice was loaded, and by its work since. */
+  readonly realTimeFactor: number | null;
   readonly sampleRateHz: number;
   readonly licence: string | null;
 }
@@ -336,7 +344,7 @@ export type Answer<N extends CallName> = Calls[N]['answer'];
  * as on the public port, errors included:
  *
  *   POST /api/v1/tts/stream?accountId ...
- *   WS   /api/socket?accountId
+ *   WS   /api/socket?accountId&normalize   `normalize=true` or `false` stands for what the key sets
  */
 
 export interface LiveView {

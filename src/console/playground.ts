@@ -20,6 +20,7 @@ import {
   type SpecificationParts,
 } from '../front/specification.js';
 import { speak } from '../front/speech-route.js';
+import { specificationProtocol, type SocketProtocol } from '../front/ws/protocol.js';
 import type { SocketAuthentication } from '../front/ws/socket-route.js';
 import { Query } from '../front/query.js';
 import type { ActiveKey } from '../store/store.js';
@@ -135,6 +136,24 @@ export const playgroundRoutes = (parts: PlaygroundParts): readonly Route[] => {
   });
 };
 
+/** The protocol of the specification has no word for it: a key says it for its sockets, and here the page does. */
+const protocolOf = (head: RequestHead, bounds: PlaygroundParts['bounds']): SocketProtocol => {
+  const protocol = specificationProtocol(bounds);
+  const normalizes = new Query(head.query).get('normalize');
+  if (normalizes === null) return protocol;
+  return {
+    ...protocol,
+    read: (message, contexts) =>
+      protocol
+        .read(message, contexts)
+        .map((act) =>
+          act.type === 'start'
+            ? { ...act, settings: { ...act.settings, normalizeText: normalizes === 'true' } }
+            : act,
+        ),
+  };
+};
+
 /** `WS /api/socket` */
 export const socketAuthentication =
   (parts: PlaygroundParts): SocketAuthentication =>
@@ -155,6 +174,7 @@ export const socketAuthentication =
       exchange.onOver(onEnded);
       proceed({
         key: found.key,
+        protocol: protocolOf(head, parts.bounds),
         watch: (socket) => {
           open = socket;
           return onEnded;

@@ -10,10 +10,15 @@ export interface VoicesParts {
     readonly packs: readonly VoicePack[];
     readonly findings: readonly PackFinding[];
   };
+  /** By voice id, in seconds of CPU time for a second of speech. */
+  readonly speechCpu: () => ReadonlyMap<string, number>;
   readonly reload: Pick<VoiceReload, 'isRunning' | 'last' | 'request'>;
 }
 
-const loadedPack = ({ name, licence, voices, ...pack }: VoicePack): PackView => ({
+const loadedPack = (
+  { name, licence, voices, ...pack }: VoicePack,
+  speechCpu: ReadonlyMap<string, number>,
+): PackView => ({
   name,
   format: pack.engine,
   bytes: pack.modelBytes + (pack.sharedBytes ?? 0),
@@ -21,8 +26,9 @@ const loadedPack = ({ name, licence, voices, ...pack }: VoicePack): PackView => 
   message: null,
   notes: pack.notes ?? [],
   trial: pack.trial ?? null,
-  voices: voices.map(({ id, language, sampleRateHz, description = '' }) => ({
-    ...{ id, pack: name, description, language, sampleRateHz, licence: licence ?? null },
+  voices: voices.map(({ id, language, sampleRateHz, description = '', sex = null, pace = null }) => ({
+    ...{ id, pack: name, description, language, sex, pace, sampleRateHz, licence: licence ?? null },
+    realTimeFactor: speechCpu.get(id) ?? null,
   })),
 });
 
@@ -54,6 +60,7 @@ export class InstalledVoices {
 
   view(): VoicesView {
     const { generation, reload } = this.#parts;
+    const speechCpu = this.#parts.speechCpu();
     const { number, packs, findings: current } = generation();
     // The findings of a reload that failed are newer.
     const findings = typeof reload.last?.fault === 'string' ? reload.last.findings : current;
@@ -64,7 +71,7 @@ export class InstalledVoices {
       generation: number,
       packs: [
         // Its voices go on speaking, although its files cannot be used any more.
-        ...packs.map((pack) => ({ ...loadedPack(pack), message: faultOf(pack.name) })),
+        ...packs.map((pack) => ({ ...loadedPack(pack, speechCpu), message: faultOf(pack.name) })),
         ...others.map(({ pack, fault }) => ({
           ...{ name: pack, format: null, bytes: 0, loaded: false, message: fault },
           ...{ notes: [], trial: null, voices: [] },

@@ -44,6 +44,8 @@ export interface VoiceCost {
   readonly beginMs: number;
 }
 
+export type Sex = 'female' | 'male';
+
 export interface Voice {
   readonly id: string;
   /** Rate of the samples that the engine makes, before the actor resamples them. */
@@ -52,6 +54,10 @@ export interface Voice {
   readonly language: string;
   /** For people who choose a voice. */
   readonly description?: string;
+  /** As it sounds; absent: the pack does not say. */
+  readonly sex?: Sex;
+  /** Factor of the pace that its model learned; absent: the pack does not say. */
+  readonly pace?: number;
   /** Of a loaded voice whose steps take longer than `stepComputeMsTarget`. */
   readonly longStep?: LongStep;
 }

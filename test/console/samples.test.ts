@@ -16,6 +16,7 @@ t.test('a voice says what its pack can speak, or the sentence of its language', 
   const packs = [packOf('klaus', 'de-DE'), packOf('marko', 'mk-MK', 'абвгд')];
   const voices = new InstalledVoices({
     generation: () => ({ number: 1, packs, findings: [] }),
+    speechCpu: () => new Map(),
     reload: { isRunning: false, last: null, request: () => undefined },
   });
   const speech = new FakeSpeech();

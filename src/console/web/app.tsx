@@ -9,6 +9,7 @@ import { AccountPage } from './pages/account.js';
 import { AccountsPage } from './pages/accounts.js';
 import { AuditPage } from './pages/audit.js';
 import { AcceptPage, ClaimPage, SignInPage } from './pages/enter.js';
+import { KeysPage } from './pages/keys.js';
 import { LivePage } from './pages/live.js';
 import { OperatorsPage } from './pages/operators.js';
 import { ProfilePage } from './pages/profile.js';
@@ -58,6 +59,8 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
   switch (path) {
     case '/accounts':
       return <AccountsPage />;
+    case '/keys':
+      return <KeysPage />;
     case '/usage':
       return <AllUsagePage />;
     case '/live':

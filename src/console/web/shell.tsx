@@ -34,6 +34,7 @@ const linksOf = ({ role, accountId }: User): readonly (readonly PageLink[])[] =>
       speech,
       [
         { path: '/accounts', label: 'Accounts', icon: 'accounts' },
+        { path: '/keys', label: 'Keys', icon: 'keys' },
         { path: '/usage', label: 'Usage', icon: 'usage' },
       ],
       [

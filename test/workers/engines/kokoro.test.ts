@@ -135,10 +135,10 @@ t.test('KittenTTS before 0.8 has no end mark; later, its voices have names and p
     'voices.npz': npzOf(['expr-voice-2-m', 'expr-voice-2-f'], [1, 256]),
   });
   t.same(
-    old.voices.map(({ id, language }) => [id, language]),
+    old.voices.map(({ id, language, sex }) => [id, language, sex]),
     [
-      ['pack-expr-voice-2-m', 'en-US'],
-      ['pack-expr-voice-2-f', 'en-US'],
+      ['pack-expr-voice-2-m', 'en-US', 'male'],
+      ['pack-expr-voice-2-f', 'en-US', 'female'],
     ],
   );
   const heardOld = heardIn((await speak(await load(old), text)).pcm);

@@ -1,4 +1,5 @@
 /** What differs between the models that have the same graph. */
+import type { Sex } from '../../../src/threads/voices.js';
 import {
   type Speller,
   type Vocabulary,
@@ -67,6 +68,13 @@ const prefixes: Readonly<Record<string, string>> = {
 
 /** Languages whose voices were trained on sounds that espeak-ng does not make. */
 export const unspoken: ReadonlySet<string> = new Set(['ja-JP', 'cmn-CN']);
+
+/** The sex in a name such as `af_heart`, `af` or `expr-voice-2-f`; `null` for other names */
+export const sexOfName = (name: string): Sex | null => {
+  const [, prefixed, suffixed] = /^[a-z]([fm])(?:_|$)|-([fm])$/.exec(name) ?? [];
+  const letter = prefixed ?? suffixed;
+  return letter === undefined ? null : letter === 'f' ? 'female' : 'male';
+};
 
 /** The language of a name such as `af_heart` or `af`: a letter for it, then f or m. `null` for other names */
 export const languageOfName = (name: string): string | null => {

@@ -1,10 +1,10 @@
 /** Kokoro and KittenTTS, as people download them: a model, and tables of voices beside it. */
 import { join } from 'node:path';
-import { VoicePackError } from '../../../src/threads/voices.js';
+import { type Sex, VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn, ownerFile, type PackFolder, totalBytes } from '../pack.js';
 import type { KokoroData, Speaker } from './engine.js';
-import { families, type FamilyName, languageOfName, unspoken } from './families.js';
+import { type FamilyName, families, languageOfName, sexOfName, unspoken } from './families.js';
 import { sampleRateHz } from './segment.js';
 import type { PackSettings } from './settings.js';
 import { padId } from './symbols.js';
@@ -17,6 +17,7 @@ interface NamedTable {
   readonly name: string;
   readonly table: Float32Array;
   readonly language: string;
+  readonly sex: Sex | null;
   readonly speedPrior: number;
 }
 
@@ -91,7 +92,7 @@ const speakable = (
     const language = languageOf(source);
     if (language === null) nameless.push(name);
     else if (unspoken.has(language)) foreign.push(name);
-    else found.push({ name, table, language, speedPrior });
+    else found.push({ name, table, language, sex: sexOfName(source), speedPrior });
   };
   for (const [name, table] of tables)
     add(titles.get(name) ?? name, name, table, settings.speedPriors[name] ?? 1);
@@ -192,10 +193,10 @@ export const kokoro: VoiceFormat = {
     const { styles, speakers } = sharedStyles(voices);
     const hasEndMark = family === 'kitten' && speakers.some(({ rows }) => rows > 1);
     return {
-      voices: voices.map(({ name, language }) => ({
+      voices: voices.map(({ name, language, sex }) => ({
         id: voices.length === 1 ? folder.name : `${folder.name}-${name}`,
-        sampleRateHz,
-        language,
+        ...{ sampleRateHz, language },
+        ...(sex !== null && { sex }),
       })),
       ...(await licenceIn(folder)),
       modelBytes: threadBytes,

@@ -26,7 +26,10 @@ export const syrinx: VoiceFormat = {
       .join(' ')}`;
     const copiesIn = await derived.set([], recipe, () => Promise.resolve()).catch(() => undefined);
     return {
-      voices: speakers.map(({ id, description }) => ({ id, sampleRateHz, language, description })),
+      voices: speakers.map(({ id, description, sex, rate }) => ({
+        ...{ id, sampleRateHz, language, description, pace: rate },
+        ...(sex !== undefined && { sex }),
+      })),
       licence,
       modelBytes: graphs.encoder.bytes + graphs.frames.bytes + graphs.decoder.bytes,
       gpuItemBytes,

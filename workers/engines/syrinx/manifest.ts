@@ -1,7 +1,7 @@
 /** What a manifest of the format syrinx-3 says, and whether it may. */
 import typia, { type tags } from 'typia';
-import { VoicePackError } from '../../../src/threads/voices.js';
-import { checked, type HeldFile } from '../pack.js';
+import { type Sex, VoicePackError } from '../../../src/threads/voices.js';
+import { type HeldFile, checked } from '../pack.js';
 import { missingPhones } from './phones.js';
 
 /** A file in the pack's own folder. */
@@ -14,6 +14,7 @@ interface GraphFile {
 export interface Speaker {
   readonly id: string & tags.Pattern<'^[a-z0-9][a-z0-9_-]{0,63}$'>;
   readonly description: string;
+  readonly sex?: Sex;
   /** Weights of the speakers that the frame net was trained with: their timbres are mixed. */
   readonly mix: (number & tags.Minimum<0> & tags.Maximum<1>)[] & tags.MinItems<1>;
   /** Factor of F0. */

@@ -2,13 +2,13 @@
 import { useState } from 'preact/hooks';
 import type { KeyChanges, KeyPropertiesView, KeyView } from '../../contract.js';
 import { call, CallError } from '../call.js';
+import { hostOf, WayLines, waysOf } from '../connect/ways.js';
 import { CopyBlock } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { changedIn, Field, Form, numberOf, textOf, useProblemOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
 import { showToast } from '../parts/toast.js';
-import { codeFor } from '../playground/as-code.js';
 import { useConsole } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 import { SpeakingFields, speakingIn } from './speaking.js';
@@ -122,22 +122,35 @@ const shownOf = (properties: KeyPropertiesView): KeyPropertiesView => {
   };
 };
 
-const languages = { curl: 'curl', node: 'Node', python: 'Python' } as const;
+/** The ways that most programs go. Connect has all. */
+const waysShown = ['curl', 'WebSocket', 'Node', 'Python', 'LiveKit Agents'];
 
 const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) => {
-  const { serviceUrl } = useConsole().session;
+  const { session } = useConsole();
   const voices = useCall('voices', {});
-  const [language, setLanguage] = useState<keyof typeof languages>('curl');
+  const [title, setTitle] = useState('curl');
   const [voice] = voices.answer?.packs.flatMap((pack) => pack.voices) ?? [];
-  const request = { text: 'Hello from Syrinx.', voice: voice?.id ?? 'VOICE' };
-  const code = codeFor({ serviceUrl, request, key: secret });
+  const ways = waysOf({ session, host: hostOf(session), voice: voice?.id ?? 'VOICE', key: secret });
+  const way = ways.find((candidate) => candidate.title === title)!;
   return (
     <div class="stack form">
       <p>Copy the key now. It is not shown again and cannot be recovered.</p>
       <CopyBlock text={secret} label="Key" />
-      <h3>Try it</h3>
-      <Switch name="language" label="Language" options={languages} value={language} onChange={setLanguage} />
-      <CopyBlock text={code[language].trim()} label={`A request with ${languages[language]}`} />
+      <h3>Connect</h3>
+      <Switch
+        name="way"
+        label="With"
+        options={Object.fromEntries(waysShown.map((shown) => [shown, shown]))}
+        value={title}
+        onChange={setTitle}
+      />
+      <WayLines {...way} />
+      <p class="hint">
+        <a href="/connect" target="_blank">
+          Connect
+        </a>{' '}
+        has the other ways, in another tab.
+      </p>
       <div class="row form-end">
         <button type="button" class="button primary" onClick={onClose}>
           I have copied the key

@@ -4,7 +4,8 @@ import type { AccountView, KeyView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber, formatTime, plural } from '../format.js';
 import { Confirm } from '../parts/dialog.js';
-import { Empty, Shown, Time } from '../parts/page.js';
+import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
+import { Empty, Page, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { useCall } from '../use-call.js';
 import { ChangeKey, CreateKey } from './key-dialogs.js';
@@ -174,5 +175,17 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
       {asked?.act === 'change' && <ChangeKey shown={asked.key} onClose={close} />}
       {asked?.act === 'revoke' && <RevokeKey shown={asked.key} onClose={close} />}
     </>
+  );
+};
+
+/** For operators: the keys of the account that they choose. */
+export const KeysPage = () => {
+  const choice = useAccountChoice();
+  if (choice.account === null) return <NoAccount title="Keys" of={choice} />;
+  const { account } = choice;
+  return (
+    <Page title="Keys" actions={<AccountSelect of={choice} />}>
+      <Keys account={account} key={account.accountId} />
+    </Page>
   );
 };

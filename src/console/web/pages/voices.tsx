@@ -6,9 +6,9 @@ import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { showToast } from '../parts/toast.js';
-import { VoiceGallery } from '../playground/voice-gallery.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
+import { VoiceGallery } from './voice-gallery.js';
 
 const listOf = (values: readonly (string | number)[]): string => [...new Set(values)].join(', ');
 
@@ -59,10 +59,9 @@ const Packs = ({ packs }: { readonly packs: readonly PackView[] }) => (
   />
 );
 
-const reloadText = ({ generation, reload }: VoicesView): string => {
+const reloadText = ({ reload }: VoicesView): string => {
   if (reload.running) return 'Reading the voices …';
-  const at = reload.atMs === null ? '' : ` Last read on ${formatTime(reload.atMs)}.`;
-  return `Generation ${formatNumber(generation)}.${at}`;
+  return reload.atMs === null ? 'Read at the start.' : `Last read on ${formatTime(reload.atMs)}.`;
 };
 
 export const VoicesPage = () => {
@@ -90,11 +89,7 @@ export const VoicesPage = () => {
   return (
     <Page
       title="Voices"
-      lead={
-        isOperator
-          ? 'The installed voice packs.'
-          : 'Hear a sample of each voice, and try it in the playground.'
-      }
+      lead="Hear a sample of each voice, and try it in the playground."
       actions={
         isOperator && (
           <button type="button" class="button" aria-disabled={isReloading} onClick={reload}>
@@ -112,17 +107,17 @@ export const VoicesPage = () => {
             </Empty>
           ) : (
             <>
+              {isOperator && answer.reload.message !== null && (
+                <div class="notice warn">{answer.reload.message}</div>
+              )}
+              <VoiceGallery voices={answer.packs.flatMap(({ voices }) => voices)} />
               {isOperator && (
-                <>
-                  {answer.reload.message !== null && <div class="notice warn">{answer.reload.message}</div>}
+                <section>
+                  <h2>Packs</h2>
                   <Packs packs={answer.packs} />
                   <p class="hint">{reloadText(answer)}</p>
-                </>
+                </section>
               )}
-              <section>
-                <h2>Listen</h2>
-                <VoiceGallery />
-              </section>
             </>
           )
         }

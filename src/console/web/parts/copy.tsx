@@ -1,8 +1,15 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useId, useState } from 'preact/hooks';
 import { Icon } from './icon.js';
+import { Switch } from './switch.js';
 
 /** Copies a text, and confirms it. Without permission it says what to do. */
-export const CopyButton = ({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) => {
+export const CopyButton = (props: {
+  readonly text: string;
+  readonly label?: string;
+  /** For screen readers: which one of several. */
+  readonly of?: string;
+}) => {
+  const { text, label = 'Copy', of } = props;
   const [said, setSaid] = useState<'' | 'Copied' | 'Select the text and copy it'>('');
   useEffect(() => {
     if (said === '') return;
@@ -22,6 +29,7 @@ export const CopyButton = ({ text, label = 'Copy' }: { readonly text: string; re
     <button type="button" class="button small" onClick={() => void copy()}>
       <Icon name={said === 'Copied' ? 'done' : 'copy'} />
       <span aria-live="polite">{said === '' ? label : said}</span>
+      {of !== undefined && <span class="hidden"> of {of}</span>}
     </button>
   );
 };
@@ -35,3 +43,26 @@ export const CopyBlock = (props: { readonly text: string; readonly label: string
     <CopyButton text={props.text} />
   </div>
 );
+
+/** Programs that do the same, by their languages: one is shown. */
+export const Programs = (props: {
+  readonly label: string;
+  readonly programs: Readonly<Record<string, string>>;
+}) => {
+  const { label, programs } = props;
+  const names = Object.keys(programs);
+  const [chosen, setChosen] = useState('');
+  const name = names.includes(chosen) ? chosen : (names[0] ?? '');
+  return (
+    <>
+      <Switch
+        name={useId()}
+        label="Language"
+        options={Object.fromEntries(names.map((option) => [option, option]))}
+        value={name}
+        onChange={setChosen}
+      />
+      <CopyBlock text={programs[name]?.trim() ?? ''} label={`${label} in ${name}`} />
+    </>
+  );
+};

@@ -1,4 +1,4 @@
-/** Programs that make a request for speech. */
+/** Programs that make a request for speech, or repeat a conversation. */
 
 /** A body of `POST /v1/tts/stream`. */
 export type SpeechBody = Readonly<Record<string, unknown>>;
@@ -13,11 +13,8 @@ export interface CodeOptions {
   readonly file?: string;
 }
 
-export interface Code {
-  readonly curl: string;
-  readonly node: string;
-  readonly python: string;
-}
+/** By the language, as people write it. */
+export type Code = Readonly<Record<'curl' | 'Node' | 'Python', string>>;
 
 /** For a POSIX shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
@@ -48,7 +45,7 @@ curl -sN ${quoted(url)} \\
   sed -n 's/.*"audio_chunk":"\\([^"]*\\)".*/\\1/p' |
   while read -r chunk; do printf %s "$chunk" | base64 -d; done > ${file}
 `,
-    node: `\
+    Node: `\
 import { writeFile } from 'node:fs/promises';
 
 const response = await fetch(${JSON.stringify(url)}, {
@@ -71,7 +68,7 @@ for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
 }
 await writeFile(${JSON.stringify(file)}, Buffer.concat(audio));
 `,
-    python: `\
+    Python: `\
 import base64, json, urllib.request
 
 request = urllib.request.Request(
@@ -89,4 +86,69 @@ with urllib.request.urlopen(request) as response, open(${JSON.stringify(file)}, 
                 print(*record["words"])
 `,
   };
+};
+
+/** A frame of a WebSocket's client, and when it was sent. */
+export interface SentFrame {
+  readonly atMs: number;
+  readonly frame: Readonly<Record<string, unknown>>;
+}
+
+/** A script does not repeat that nothing happened. */
+const pauseMsMax = 2_000;
+
+interface ConversationOptions extends Pick<CodeOptions, 'serviceUrl' | 'key'> {
+  readonly sent: readonly SentFrame[];
+  /** The ending of the files with audio, by the context. */
+  readonly extensions: Readonly<Record<string, string>>;
+}
+
+/** For Node, with nothing installed: sends the same frames with the same pauses, and keeps the audio of each context. */
+export const conversationCode = (options: ConversationOptions): string => {
+  const { key = 'YOUR_API_KEY', extensions, sent, serviceUrl } = options;
+  let lastMs = sent[0]?.atMs ?? 0;
+  const open = new Set<unknown>();
+  const lines: string[] = [];
+  for (const { atMs, frame } of sent) {
+    const id = frame['context_id'];
+    if ('start_context' in frame) open.add(id);
+    // The list was cleared meanwhile: its start is gone.
+    else if (!open.has(id)) continue;
+    if ('close_context' in frame || 'cancel_context' in frame) open.delete(id);
+    lines.push(`  [${Math.round(Math.min(atMs - lastMs, pauseMsMax))}, ${JSON.stringify(frame)}],`);
+    lastMs = atMs;
+  }
+  for (const id of open) lines.push(`  [0, ${JSON.stringify({ close_context: true, context_id: id })}],`);
+  return `\
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+// The pause before each frame in milliseconds, and the frame.
+const frames = [
+${lines.join('\n')}
+];
+const extensions = ${JSON.stringify(extensions)};
+const audio = {};
+let open = frames.filter(([, frame]) => frame.start_context).length;
+
+const socket = new WebSocket(${JSON.stringify(`${serviceUrl.replace(/^http/, 'ws')}/v1/tts/ws`)}, {
+  headers: { 'x-api-key': ${JSON.stringify(key)} },
+});
+socket.addEventListener('message', async ({ data }) => {
+  const { audio_chunk, context_closed, context_id: id, error } = JSON.parse(data);
+  if (audio_chunk) (audio[id] ??= []).push(Buffer.from(audio_chunk, 'base64'));
+  else console.log(data);
+  if (error?.startsWith('INVALID')) process.exit(1);
+  if (!context_closed) return;
+  if (audio[id]) await writeFile(\`\${id}.\${extensions[id]}\`, Buffer.concat(audio[id]));
+  open -= 1;
+  if (open === 0) socket.close();
+});
+socket.addEventListener('error', () => console.error('the connection failed'));
+await new Promise((resolve) => socket.addEventListener('open', resolve));
+for (const [pauseMs, frame] of frames) {
+  await sleep(pauseMs);
+  socket.send(JSON.stringify(frame));
+}
+`;
 };

@@ -10,7 +10,8 @@ import {
   type SocketContext,
   type SocketSession,
 } from './socket-session.js';
-import { SpokenText } from './spoken-text.js';
+import { SpokenText, whatWasHeard } from './spoken-text.js';
+import { Waveform } from './waveform.js';
 
 export type Writer =
   | { readonly kind: 'person' }
@@ -189,12 +190,18 @@ export const ContextCard = (props: {
       </div>
       {context.problem !== null && <Problem refusal={{ message: context.problem }} />}
       {context.text !== '' && (
-        <SpokenText
-          label={`Words of ${id}. The arrow keys move, Enter plays from a word.`}
-          text={context.text}
-          words={context.words}
-          track={context.track}
-        />
+        <>
+          {context.track.receivedSeconds > 0 && <Waveform track={context.track} words={context.words} />}
+          {context.track.state === 'stopped' && (
+            <p class="muted">{whatWasHeard(context.track, context.words)}</p>
+          )}
+          <SpokenText
+            label={`Words of ${id}. The arrow keys move, Enter plays from a word.`}
+            text={context.text}
+            words={context.words}
+            track={context.track}
+          />
+        </>
       )}
     </section>
   );

@@ -44,7 +44,7 @@ const alaw = Float32Array.from({ length: 256 }, (_, byte) => {
 });
 
 /** Signed 16-bit little-endian. */
-export const linear = (bytes: Uint8Array): Samples => {
+const linear = (bytes: Uint8Array): Samples => {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return Float32Array.from(
     { length: bytes.length >> 1 },

@@ -8,21 +8,16 @@ import { Tabs, useTab } from '../parts/tabs.js';
 import { AddCredit } from '../pages/credit.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
-import { VoiceGallery } from './voice-gallery.js';
 import { RequestTab } from './request-tab.js';
 import { SocketTab } from './socket-tab.js';
 
 /** For one account. */
-const PlaygroundTabs = (props: { readonly accountId: number; readonly voices: readonly VoiceView[] }) => {
-  const { accountId, voices } = props;
+const PlaygroundTabs = (props: { readonly account: AccountView; readonly voices: readonly VoiceView[] }) => {
+  const { account, voices } = props;
   const wanted = new URLSearchParams(location.search).get('voice');
   const [selected, setSelected] = useTab(['Request', 'Conversation', 'Voices']);
   const [voice, setVoice] = useState(voices.find(({ id }) => id === wanted)?.id ?? voices[0]?.id ?? '');
-  const shared = { accountId, voices, voice, onVoice: setVoice, onSpoken: () => void refresh() };
-  const choose = (chosen: string) => {
-    setVoice(chosen);
-    setSelected(0);
-  };
+  const shared = { account, voices, voice, onVoice: setVoice, onSpoken: () => void refresh() };
   return (
     <Tabs
       label="Playground"
@@ -31,7 +26,6 @@ const PlaygroundTabs = (props: { readonly accountId: number; readonly voices: re
       tabs={[
         { label: 'Request', content: () => <RequestTab {...shared} /> },
         { label: 'Conversation', content: () => <SocketTab {...shared} /> },
-        { label: 'Voices', content: () => <VoiceGallery onChoose={choose} /> },
       ]}
     />
   );
@@ -88,7 +82,7 @@ export const PlaygroundPage = () => {
           return all.length === 0 ? (
             <Empty title="No voice is loaded">An operator can add a voice pack and reload the voices.</Empty>
           ) : (
-            <PlaygroundTabs key={accountId} accountId={accountId} voices={all} />
+            <PlaygroundTabs key={accountId} account={account} voices={all} />
           );
         }}
       </Shown>

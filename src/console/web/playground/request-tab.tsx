@@ -1,16 +1,16 @@
 /** Speaks a text with one streaming request, as a program does. */
 import type { TargetedKeyboardEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { VoiceView } from '../../contract.js';
-import { formatNumber, formatSeconds } from '../format.js';
-import { CopyBlock } from '../parts/copy.js';
+import type { AccountView, VoiceView } from '../../contract.js';
+import { formatNumber, formatSeconds, plural } from '../format.js';
+import { Programs } from '../parts/copy.js';
 import { Labelled } from '../parts/form.js';
 import { Icon } from '../parts/icon.js';
 import { Problem } from '../parts/page.js';
-import { Switch } from '../parts/switch.js';
 import { useConsole, useUser } from '../session.js';
-import { codeFor, type Code } from './as-code.js';
+import { codeFor } from './as-code.js';
 import { decodesStreams } from './decoder.js';
+import { History, keptOf, PairSwitch, samePlace, type Pair } from './history.js';
 import {
   firstFormat,
   firstTemperature,
@@ -21,9 +21,10 @@ import {
   type FormatChoice,
 } from './settings.js';
 import { extensionOf, SpeechRun } from './speech-run.js';
-import { SpokenText } from './spoken-text.js';
+import { SpokenText, whatWasHeard } from './spoken-text.js';
 import { AudioOutput } from './track.js';
 import { useRedraw } from './use-redraw.js';
+import { Waveform } from './waveform.js';
 import { WhatIsSaid } from './what-is-said.js';
 
 /** About six minutes. The page keeps all samples, for jumps and replay. */
@@ -42,8 +43,27 @@ const firstDraft: Draft = {
   normalize: true,
   format: firstFormat,
 };
-/** Kept while the user visits other pages of the console. Another user starts with the first draft. */
-let kept = { userId: 0, draft: firstDraft };
+interface Kept {
+  readonly userId: number;
+  readonly output: AudioOutput;
+  draft: Draft;
+  /** The newest first. */
+  runs: readonly SpeechRun[];
+  shown: SpeechRun | null;
+  pair: Pair | null;
+  redraw: () => void;
+}
+const keptFor = (userId: number): Kept => ({
+  ...{ userId, output: new AudioOutput(), draft: firstDraft, runs: [], shown: null, pair: null },
+  redraw: () => undefined,
+});
+/** Kept while the user visits other pages of the console. Another user finds nothing of it. */
+let kept = keptFor(0);
+
+const forget = (): void => {
+  for (const run of kept.runs) run.close();
+  Object.assign(kept, { runs: [], shown: null, pair: null });
+};
 
 const requestOf = ({ format, normalize, temperature, text }: Draft, voice: string) => ({
   text,
@@ -64,14 +84,13 @@ const statusOf = (run: SpeechRun | null): string => {
     case 'failed':
       return '';
     case 'stopped':
-      return 'Stopped.';
     case 'receiving':
     case 'complete':
       switch (run.track.state) {
         case 'finished':
-          return 'Spoken.';
+          return 'Spoken to the end.';
         case 'stopped':
-          return 'Stopped.';
+          return whatWasHeard(run.track, run.words);
         case 'playing':
         case 'waiting':
           return 'Speaking …';
@@ -79,13 +98,14 @@ const statusOf = (run: SpeechRun | null): string => {
   }
 };
 
-/** Figures of the last request. */
-const Figures = ({ run }: { readonly run: SpeechRun }) => {
+/** Figures of one request. */
+const Figures = ({ run, cost }: { readonly run: SpeechRun; readonly cost: string }) => {
   const { firstAudibleMs, firstByteMs, track } = run;
   const figures = [
     ['First byte', firstByteMs === null ? '–' : wholeMs(firstByteMs)],
     ['First audible sample', firstAudibleMs === null ? '–' : wholeMs(firstAudibleMs)],
     ['Audio', `${formatSeconds(track.receivedSeconds * 1_000)} s`],
+    [run.state === 'stopped' ? 'Cost at most' : 'Cost', cost],
     ...(track.gaps > 0 ? [['Gaps: audio came too late', formatNumber(track.gaps)]] : []),
   ];
   return (
@@ -100,23 +120,6 @@ const Figures = ({ run }: { readonly run: SpeechRun }) => {
   );
 };
 
-const languages = { curl: 'curl', node: 'Node', python: 'Python' } as const satisfies Record<
-  keyof Code,
-  string
->;
-
-const AsCode = ({ code }: { readonly code: Code }) => {
-  const [language, setLanguage] = useState<keyof Code>('curl');
-  return (
-    <details class="card">
-      <summary>As code</summary>
-      <Switch name="language" label="Language" options={languages} value={language} onChange={setLanguage} />
-      <CopyBlock text={code[language]} label={`The request in ${language}`} />
-      <p class="hint">Replace YOUR_API_KEY with an API key. This page has none.</p>
-    </details>
-  );
-};
-
 /** Why a codec sounds only at its end, and what to do. */
 const playsLate = (encoding: string): string =>
   isSecureContext
@@ -124,75 +127,99 @@ const playsLate = (encoding: string): string =>
     : `Over plain HTTP from another machine, browsers play ${encoding} only when all of it has arrived. Choose pcm to hear speech as it streams, or open the console over HTTPS.`;
 
 export const RequestTab = (props: {
-  readonly accountId: number;
+  readonly account: AccountView;
   readonly voices: readonly VoiceView[];
   readonly voice: string;
   readonly onVoice: (voice: string) => void;
   /** Called when credit may have been spent. */
   readonly onSpoken: () => void;
 }) => {
-  const { accountId, onSpoken, onVoice, voice, voices } = props;
-  const { serviceUrl } = useConsole().session;
+  const { account, onSpoken, onVoice, voice, voices } = props;
+  const { accountId } = account;
+  const { creditsPerCharacter, serviceUrl } = useConsole().session;
   const { userId } = useUser();
-  const [draft, setDraft] = useState(kept.userId === userId ? kept.draft : firstDraft);
+  if (kept.userId !== userId) {
+    forget();
+    kept.output.close();
+    kept = keptFor(userId);
+  }
   const redraw = useRedraw();
-  const output = useRef<AudioOutput>(null);
-  const run = useRef<SpeechRun | null>(null);
-  kept = { userId, draft };
+  kept.redraw = redraw;
+  const { draft, pair, runs, shown } = kept;
+  const box = useRef<HTMLDivElement>(null);
+  const [lacksText, setLacksText] = useState(false);
 
-  useEffect(
-    () => () => {
-      run.current?.close();
-      output.current?.close();
-    },
-    [],
-  );
-  const isReceiving = run.current?.isReceiving === true;
+  useEffect(() => () => kept.shown?.stop(), []);
+  const isReceiving = shown?.isReceiving === true;
   useEffect(() => {
-    if (run.current?.hasAudio === true && !isReceiving) onSpoken();
+    if (shown?.hasAudio === true && !isReceiving) onSpoken();
   }, [isReceiving]);
 
+  const costOf = (text: string): string => {
+    const characters = [...text].length;
+    return account.metered
+      ? plural(characters * creditsPerCharacter, 'credit')
+      : plural(characters, 'character');
+  };
   const speak = () => {
     if (draft.text.length > charactersMax) return;
-    run.current?.close();
-    output.current ??= new AudioOutput();
+    const isEmpty = draft.text.trim() === '';
+    setLacksText(isEmpty);
+    if (isEmpty) {
+      box.current?.querySelector('textarea')?.focus();
+      return;
+    }
+    shown?.stop();
     const question = { accountId, request: requestOf(draft, voice) };
-    run.current = new SpeechRun(question, formatOf(draft.format), output.current, redraw);
+    const run = new SpeechRun(question, formatOf(draft.format), kept.output, () => kept.redraw());
+    Object.assign(kept, { shown: run, pair: null, runs: keptOf([run, ...runs], [run]) });
     redraw();
   };
-  const stop = () => run.current?.stop();
-  const change = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes });
+  const hear = (run: SpeechRun, seconds: number) => {
+    shown?.track.stop();
+    kept.shown = run;
+    run.track.playFrom(seconds);
+  };
+  const compare = (run: SpeechRun) => {
+    if (shown === null) return;
+    kept.pair = [shown, run];
+    hear(run, samePlace(shown, run));
+  };
+  const stop = () => shown?.stop();
+  const change = (changes: Partial<Draft>) => {
+    kept.draft = { ...kept.draft, ...changes };
+    if (changes.text !== undefined) setLacksText(false);
+    redraw();
+  };
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
     if (event.key === 'Escape') stop();
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) speak();
   };
 
-  const { current } = run;
   const { encoding } = draft.format;
-  const sounds = current !== null && (isReceiving || current.track.state === 'playing');
-  const hasAudio = current?.hasAudio === true;
+  const sounds = shown !== null && (isReceiving || shown.track.state === 'playing');
+  const hasAudio = shown?.hasAudio === true;
   const request = requestOf(draft, voice);
   const code = codeFor({ serviceUrl, request, file: `speech.${extensionOf(encoding)}` });
-  const left = charactersMax - draft.text.length;
+  const isFull = draft.text.length >= charactersMax;
+  const used = `${formatNumber(draft.text.length)} of ${plural(charactersMax, 'character')}`;
+  const size = account.metered ? `${used}, ${costOf(draft.text)}` : used;
 
   return (
-    <div class="stack" onKeyDown={onKeyDown}>
+    <div class="stack" ref={box} onKeyDown={onKeyDown}>
       <div class="pg-columns">
         <div class="stack">
           <Labelled
             name="text"
             label="Text"
-            hint={
-              left < 500
-                ? `${formatNumber(left)} characters left. The API takes longer texts.`
-                : 'Ctrl+Enter speaks, Escape stops.'
-            }
+            hint={`${size}. ${isFull ? 'The rest is not taken here. The API takes longer texts.' : 'Ctrl+Enter speaks, Escape stops.'}`}
           >
             {(control) => (
               <textarea
                 {...control}
                 rows={5}
                 maxLength={charactersMax}
+                placeholder="Write what you want to hear."
                 value={draft.text}
                 onInput={(event) => change({ text: event.currentTarget.value })}
               />
@@ -209,7 +236,7 @@ export const RequestTab = (props: {
               type="button"
               class="button"
               aria-disabled={!hasAudio}
-              onClick={() => current?.track.playFrom(0)}
+              onClick={() => shown?.track.playFrom(0)}
             >
               Play again
             </button>
@@ -218,29 +245,41 @@ export const RequestTab = (props: {
               class="button"
               aria-disabled={!hasAudio}
               onClick={() => {
-                if (hasAudio) current.download('speech');
+                if (hasAudio) shown.download('speech');
               }}
             >
               <Icon name="download" /> Download
             </button>
           </div>
           <p class="muted pg-status" role="status">
-            {statusOf(current)}
+            {statusOf(shown)}
           </p>
-          {typeof current?.problem === 'string' && <Problem refusal={{ message: current.problem }} />}
-          {current !== null && current.state !== 'asking' && (current.state !== 'failed' || hasAudio) && (
+          {lacksText && (
+            <div class="notice warn between">
+              <span role="alert">There is no text. Write what you want to hear, then choose Speak.</span>
+              <button type="button" class="button small" onClick={() => change({ text: firstDraft.text })}>
+                Use an example
+              </button>
+            </div>
+          )}
+          {typeof shown?.problem === 'string' && <Problem refusal={{ message: shown.problem }} />}
+          {shown !== null && shown.state !== 'asking' && (shown.state !== 'failed' || hasAudio) && (
             <>
-              <Figures run={current} />
+              {pair !== null && pair.includes(shown) && (
+                <PairSwitch pair={pair} shown={shown} onShow={(run) => hear(run, samePlace(shown, run))} />
+              )}
+              <Waveform track={shown.track} words={shown.words} />
+              <SpokenText
+                label="Spoken words. The arrow keys move, Enter plays from a word."
+                text={shown.text}
+                words={shown.words}
+                track={shown.track}
+              />
+              <Figures run={shown} cost={costOf(shown.text)} />
               <p class="hint">
                 Both times count from the click. The second includes the delay of the browser and the
                 loudspeaker.
               </p>
-              <SpokenText
-                label="Spoken words. The arrow keys move, Enter plays from a word."
-                text={String(current.question.request['text'])}
-                words={current.words}
-                track={current.track}
-              />
             </>
           )}
         </div>
@@ -272,7 +311,22 @@ export const RequestTab = (props: {
       <WhatIsSaid
         question={{ accountId, voice, text: draft.text.slice(0, charactersMax), normalize: draft.normalize }}
       />
-      <AsCode code={code} />
+      <details class="card">
+        <summary>As code</summary>
+        <Programs label="The request" programs={code} />
+        <p class="hint">Replace YOUR_API_KEY with an API key.</p>
+      </details>
+      <History
+        runs={runs}
+        shown={shown}
+        costOf={costOf}
+        onHear={(run) => hear(run, 0)}
+        onCompare={compare}
+        onClear={() => {
+          forget();
+          redraw();
+        }}
+      />
     </div>
   );
 };

@@ -1,8 +1,11 @@
 /** One WebSocket with its contexts: sends text, plays the audio, and lists every frame. */
+import type { AudioFormat } from '../../../api/formats.js';
 import type { Timestamps } from '../../../api/responses.js';
 import { formatNumber } from '../format.js';
-import { linear } from './decoder.js';
+import type { SentFrame } from './as-code.js';
+import { decodedRateHz, openDecoder, type Decoder } from './decoder.js';
 import { problemOfClose, problemOfFrame } from './problems.js';
+import { extensionOf } from './speech-run.js';
 import { Track, type AudioOutput } from './track.js';
 import { decodeBase64, wordsOf, type Word } from './wire.js';
 
@@ -12,8 +15,8 @@ export const contextCharactersMax = 5_000;
 const framesListedMax = 300;
 /** Frames that wait for the connection. */
 const framesWaitingMax = 1_000;
-/** All contexts sound through one device, which has one rate. */
-const format = { encoding: 'pcm', sampleRateHz: 32_000 } as const;
+/** Frames of the page that a script repeats. */
+const framesSentMax = 5_000;
 
 export interface ListedFrame {
   readonly number: number;
@@ -24,11 +27,20 @@ export interface ListedFrame {
   readonly text: string;
 }
 
+/** How a context is opened. */
+export interface ContextChoice {
+  readonly voice: string;
+  readonly temperature: number;
+  readonly format: AudioFormat;
+}
+
 export type ContextState = 'open' | 'closing' | 'closed' | 'cancelled' | 'lost';
 
 export interface SocketContext {
   readonly id: string;
   readonly voice: string;
+  readonly format: AudioFormat;
+  readonly decoder: Decoder;
   readonly track: Track;
   readonly words: Word[];
   /** All that was sent. */
@@ -68,6 +80,12 @@ interface SocketSessionParts {
 export class SocketSession {
   readonly frames: ListedFrame[] = [];
   readonly contexts: SocketContext[] = [];
+  /** What a script repeats. */
+  readonly sent: SentFrame[] = [];
+  /** Of the files with audio, by the context. */
+  readonly extensions: Record<string, string> = {};
+  /** The service writes numbers as words. For the next connection: over a WebSocket the key says it, here the address. */
+  #normalizes = true;
   readonly #accountId: number;
   readonly #output: AudioOutput;
   readonly #onChange: () => void;
@@ -91,23 +109,34 @@ export class SocketSession {
     return this.#socket.readyState === WebSocket.OPEN ? 'open' : 'connecting';
   }
 
+  get normalizes(): boolean {
+    return this.#normalizes;
+  }
+
+  /** Without an open context: the next one connects again. */
+  normalize(normalizes: boolean): void {
+    this.#normalizes = normalizes;
+    this.disconnect();
+  }
+
   /** Why the last connection ended. */
   get problem(): string | null {
     return this.#problem;
   }
 
   /** Connects if need be. The oldest context that has ended gives way. */
-  open(voice: string, temperature: number): void {
+  open({ format, temperature, voice }: ContextChoice): void {
     const ended = this.contexts.find(({ state }) => state !== 'open' && state !== 'closing');
     if (this.contexts.length >= contextsMax && ended === undefined) return;
     if (this.contexts.length >= contextsMax && ended !== undefined) this.remove(ended);
-    const audio = this.#output.open(format.sampleRateHz);
+    const audio = this.#output.open(decodedRateHz(format));
     if (this.#socket === null) this.#connect();
     const id = `context-${++this.#opened}`;
+    const track = new Track(audio, this.#onChange);
+    this.extensions[id] = extensionOf(format.encoding);
     this.contexts.push({
-      id,
-      voice,
-      track: new Track(audio, this.#onChange),
+      ...{ id, voice, format, track },
+      decoder: openDecoder(format, audio, (samples) => track.append(samples)),
       words: [],
       text: '',
       state: 'open',
@@ -123,7 +152,10 @@ export class SocketSession {
         model_id: 'default',
         timestamps: true,
         temperature,
-        response_format: { encoding: format.encoding, sample_rate: format.sampleRateHz },
+        response_format: {
+          ...{ encoding: format.encoding, sample_rate: format.sampleRateHz },
+          ...('bitrateKbps' in format && { bitrate: format.bitrateKbps }),
+        },
       },
       context_id: id,
     });
@@ -168,6 +200,7 @@ export class SocketSession {
 
   remove(context: SocketContext): void {
     this.cancel(context);
+    context.decoder.close();
     context.track.close();
     this.contexts.splice(this.contexts.indexOf(context), 1);
     this.#onChange();
@@ -175,6 +208,7 @@ export class SocketSession {
 
   clearFrames(): void {
     this.frames.length = 0;
+    this.sent.length = 0;
     this.#onChange();
   }
 
@@ -190,7 +224,10 @@ export class SocketSession {
   }
 
   #connect(): void {
-    const url = new URL(`/api/socket?accountId=${this.#accountId}`, location.href);
+    const url = new URL(
+      `/api/socket?accountId=${this.#accountId}&normalize=${this.#normalizes}`,
+      location.href,
+    );
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(url);
     this.#socket = socket;
@@ -215,13 +252,14 @@ export class SocketSession {
     for (const context of this.contexts) {
       if (context.state !== 'open' && context.state !== 'closing') continue;
       context.state = 'lost';
-      context.track.complete();
+      this.#complete(context);
     }
     this.#onChange();
   }
 
-  #send(frame: object): void {
+  #send(frame: Readonly<Record<string, unknown>>): void {
     this.#list('page', JSON.stringify(frame));
+    if (this.sent.length < framesSentMax) this.sent.push({ atMs: performance.now(), frame });
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
     else if (this.#waiting.length < framesWaitingMax) this.#waiting.push(frame);
     this.#onChange();
@@ -232,9 +270,10 @@ export class SocketSession {
     let text = JSON.stringify(frame);
     if (frame.audio_chunk !== undefined) {
       const bytes = decodeBase64(frame.audio_chunk);
-      const ms = Math.round(bytes.length / 2 / (format.sampleRateHz / 1_000));
-      text = JSON.stringify({ ...frame, audio_chunk: `${bytes.length} bytes, ${ms} ms` });
-      if (context !== undefined && context.state !== 'cancelled') this.#play(context, bytes);
+      const seconds = context === undefined || context.state === 'cancelled' ? 0 : this.#play(context, bytes);
+      // A codec's samples come later.
+      const duration = seconds > 0 ? `, ${Math.round(seconds * 1_000)} ms` : '';
+      text = JSON.stringify({ ...frame, audio_chunk: `${bytes.length} bytes${duration}` });
     } else if (context === undefined) {
       if (frame.error !== undefined) this.#problem = problemOfFrame(frame.error);
     } else this.#follow(context, frame);
@@ -242,9 +281,21 @@ export class SocketSession {
     this.#onChange();
   }
 
-  #play(context: SocketContext, bytes: Uint8Array<ArrayBuffer>): void {
+  /** @returns the seconds of audio that came of it at once */
+  #play(context: SocketContext, bytes: Uint8Array<ArrayBuffer>): number {
+    const { decoder, track } = context;
     context.firstAudioMs ??= performance.now() - (context.askedAtMs ?? 0);
-    context.track.append(linear(bytes));
+    const before = track.receivedSeconds;
+    decoder.push(bytes);
+    return track.receivedSeconds - before;
+  }
+
+  /** No more audio comes. */
+  #complete({ decoder, track }: SocketContext): void {
+    void decoder
+      .finish()
+      .catch(() => undefined)
+      .then(() => track.complete());
   }
 
   #follow(context: SocketContext, frame: ServerFrame): void {
@@ -260,7 +311,7 @@ export class SocketSession {
     const isUnknown = frame.error !== undefined && (!context.isStarted || frame.error.startsWith('unknown'));
     if (frame.context_closed !== true && !isUnknown) return;
     if (context.state !== 'cancelled') context.state = 'closed';
-    context.track.complete();
+    this.#complete(context);
   }
 
   #list(from: ListedFrame['from'], text: string): void {

@@ -1,12 +1,28 @@
 /** Speaks over a WebSocket, as a voice agent does, and shows every frame. */
-import { useEffect, useRef, useState } from 'preact/hooks';
-import type { VoiceView } from '../../contract.js';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { AccountView, VoiceView } from '../../contract.js';
 import { formatNumber } from '../format.js';
+import { CopyBlock } from '../parts/copy.js';
 import { Labelled } from '../parts/form.js';
 import { Empty, Problem } from '../parts/page.js';
+import { useConsole } from '../session.js';
+import { conversationCode } from './as-code.js';
 import { ContextCard, type Writer } from './context-card.js';
-import { firstTemperature, VoiceFields } from './settings.js';
-import { contextsMax, SocketSession, type Connection, type ListedFrame } from './socket-session.js';
+import {
+  firstFormat,
+  firstTemperature,
+  FormatFields,
+  formatOf,
+  VoiceFields,
+  type FormatChoice,
+} from './settings.js';
+import {
+  contextCharactersMax,
+  contextsMax,
+  SocketSession,
+  type Connection,
+  type ListedFrame,
+} from './socket-session.js';
 import { AudioOutput } from './track.js';
 import { useRedraw } from './use-redraw.js';
 
@@ -23,17 +39,27 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
   const { frames, onClear } = props;
   const list = useRef<HTMLOListElement>(null);
   const newest = frames.at(-1)?.number;
-  const isAtEnd = useRef(true);
-  useEffect(() => {
-    if (isAtEnd.current) list.current?.scrollTo({ top: list.current.scrollHeight });
-  }, [newest]);
+  const [follows, setFollows] = useState(true);
+  // Where the list stood when its reader, or this page, last moved it.
+  const lastTop = useRef(0);
+  // Before the browser draws: no frame comes between the list and its scrolling.
+  useLayoutEffect(() => {
+    if (follows && list.current !== null) list.current.scrollTop = list.current.scrollHeight;
+  }, [newest, follows]);
   return (
     <section>
       <div class="between">
         <h2>Frames</h2>
-        <button type="button" class="button small" onClick={onClear}>
-          Clear
-        </button>
+        <div class="row">
+          {!follows && (
+            <button type="button" class="button small" onClick={() => setFollows(true)}>
+              Follow the newest
+            </button>
+          )}
+          <button type="button" class="button small" onClick={onClear}>
+            Clear
+          </button>
+        </div>
       </div>
       {frames.length === 0 ? (
         <p class="hint">All frames are listed here, sent and received, audio as its length.</p>
@@ -44,7 +70,10 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
           aria-label="Frames, the newest last"
           ref={list}
           onScroll={({ currentTarget: { clientHeight, scrollHeight, scrollTop } }) => {
-            isAtEnd.current = scrollTop + clientHeight > scrollHeight - 32;
+            // New frames move the end away, and only a reader moves the list up.
+            if (scrollTop + clientHeight > scrollHeight - 32) setFollows(true);
+            else if (scrollTop < lastTop.current) setFollows(false);
+            lastTop.current = scrollTop;
           }}
         >
           {frames.map(({ atMs, from, number, text }) => (
@@ -60,22 +89,47 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
   );
 };
 
+const Script = (props: { readonly session: SocketSession; readonly serviceUrl: string }) => {
+  const { serviceUrl, session } = props;
+  const [isOpen, setOpen] = useState(false);
+  const { length } = session.sent;
+  const code = useMemo(
+    () =>
+      isOpen ? conversationCode({ serviceUrl, sent: session.sent, extensions: session.extensions }) : '',
+    [isOpen, length],
+  );
+  if (length === 0) return null;
+  return (
+    <details class="card" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>As a script</summary>
+      <CopyBlock text={code.trim()} label="The conversation as a script" />
+      <p class="hint">
+        What was sent since the frames were cleared, for Node 22 with nothing installed. Replace YOUR_API_KEY,
+        save it as conversation.mjs, and run node conversation.mjs. It keeps the audio of each context in a
+        file.
+      </p>
+    </details>
+  );
+};
+
 export const SocketTab = (props: {
-  readonly accountId: number;
+  readonly account: AccountView;
   readonly voices: readonly VoiceView[];
   readonly voice: string;
   readonly onVoice: (voice: string) => void;
   /** Called when credit may have been spent. */
   readonly onSpoken: () => void;
 }) => {
-  const { accountId, onSpoken, onVoice, voice, voices } = props;
+  const { account, onSpoken, onVoice, voice, voices } = props;
+  const { serviceUrl } = useConsole().session;
   const [temperature, setTemperature] = useState(firstTemperature);
+  const [format, setFormat] = useState<FormatChoice>({ ...firstFormat, encoding: 'pcm' });
   const [writer, setWriter] = useState<Writer>({ kind: 'person' });
   const redraw = useRedraw();
   const open = useRef<HTMLButtonElement>(null);
   const [output] = useState(() => new AudioOutput());
   const session = useRef<SocketSession>(null);
-  session.current ??= new SocketSession(accountId, output, { onChange: redraw, onSpoken });
+  session.current ??= new SocketSession(account.accountId, output, { onChange: redraw, onSpoken });
   const { connection, contexts, frames, problem } = session.current;
 
   useEffect(
@@ -149,12 +203,27 @@ export const SocketTab = (props: {
               setTemperature(value.temperature);
             }}
           />
+          <FormatFields value={format} onChange={setFormat} />
+          <label class="row">
+            <input
+              type="checkbox"
+              checked={session.current.normalizes}
+              disabled={live > 0}
+              onChange={(event) => session.current?.normalize(event.currentTarget.checked)}
+            />
+            Speak numbers, dates and money as words
+          </label>
+          <p class="hint">
+            {live > 0
+              ? 'Numbers are of the connection: they can be changed when no context is open.'
+              : 'A program sets this on its key: a WebSocket has no word for it.'}
+          </p>
           <button
             type="button"
             class="button primary"
             ref={open}
             aria-disabled={live >= contextsMax}
-            onClick={() => session.current?.open(voice, temperature)}
+            onClick={() => session.current?.open({ voice, temperature, format: formatOf(format) })}
           >
             Open a context
           </button>
@@ -178,11 +247,12 @@ export const SocketTab = (props: {
             </Labelled>
           )}
           <p class="hint">
-            {`Up to ${formatNumber(contextsMax)} contexts here, as pcm at 32,000 Hz. They can sound at the same time.`}
+            {`Up to ${formatNumber(contextsMax)} contexts here, of ${formatNumber(contextCharactersMax)} characters each. They can sound at the same time.`}
           </p>
         </div>
       </div>
       <Frames frames={frames} onClear={() => session.current?.clearFrames()} />
+      <Script session={session.current} serviceUrl={serviceUrl} />
     </div>
   );
 };

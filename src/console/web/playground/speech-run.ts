@@ -50,7 +50,11 @@ export interface SpeakQuestion {
   readonly request: Readonly<Record<string, unknown>>;
 }
 
+let runs = 0;
+
 export class SpeechRun {
+  /** From 1, in the order of the requests. */
+  readonly number = ++runs;
   readonly question: SpeakQuestion;
   readonly format: AudioFormat;
   readonly track: Track;
@@ -73,6 +77,10 @@ export class SpeechRun {
     this.#context = output.open(decodedRateHz(format));
     this.track = new Track(this.#context, onChange);
     void this.#receive();
+  }
+
+  get text(): string {
+    return String(this.question.request['text']);
   }
 
   get state(): RunState {

@@ -1,8 +1,10 @@
 /** A text. Each word lights up while it is spoken, and a click on a word plays from there. */
 import type { TargetedKeyboardEvent } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
+import { formatSeconds } from '../format.js';
 import type { Track } from './track.js';
-import type { Word } from './wire.js';
+import { usePlayhead } from './use-redraw.js';
+import { wordAt, type Word } from './wire.js';
 
 /** A word with the text between it and the word before. */
 interface Piece {
@@ -26,9 +28,18 @@ const piecesOf = (text: string, words: readonly Word[]): { pieces: readonly Piec
 /** Half a frame of a usual screen: a drawing is visible that much later. */
 const drawingSeconds = 0.008;
 
-/** @returns the index of the word that is spoken then, or -1 */
-const wordAt = (words: readonly Word[], seconds: number): number =>
-  words.findLastIndex((word) => word.startSeconds <= seconds && seconds < word.endSeconds);
+/** What one had heard when a track was stopped. `null`: it was not. */
+const stoppedSecondsOf = (track: Track): number | null =>
+  track.state === 'stopped' ? (track.heardSeconds ?? 0) : null;
+
+/** @returns the same as a sentence; empty if the track was not stopped */
+export const whatWasHeard = (track: Track, words: readonly Word[]): string => {
+  const seconds = stoppedSecondsOf(track);
+  if (seconds === null) return '';
+  const last = words.findLast(({ startSeconds }) => startSeconds < seconds);
+  const upTo = last === undefined ? 'No word was heard.' : `Heard up to “${last.text}”.`;
+  return `Stopped after ${formatSeconds(seconds * 1_000)} s. ${upTo}`;
+};
 
 const steps: Readonly<Record<string, (index: number, last: number) => number>> = {
   ArrowLeft: (index) => index - 1,
@@ -51,27 +62,17 @@ export const SpokenText = (props: {
   const [reached, setReached] = useState(0);
   const { pieces, rest } = useMemo(() => piecesOf(text, words), [text, words.length]);
 
-  // Outside of what Preact draws: a word changes several times a second, and hundreds of words need not be compared.
+  // A word changes several times a second, and hundreds of words need not be compared.
   const lit = useRef<Element | null>(null);
-  const isPlaying = track.state === 'playing';
-  useEffect(() => {
-    let frame = 0;
-    const show = () => {
-      const seconds = track.heardSeconds;
-      const index =
-        seconds === null || track.state === 'stopped' ? -1 : wordAt(words, seconds + drawingSeconds);
-      const word = element.current?.querySelectorAll('button')[index] ?? null;
-      if (word !== lit.current) {
-        lit.current?.removeAttribute('aria-current');
-        word?.setAttribute('aria-current', 'true');
-        lit.current = word;
-      }
-      frame = requestAnimationFrame(show);
-    };
-    show();
-    if (!isPlaying) cancelAnimationFrame(frame);
-    return () => cancelAnimationFrame(frame);
-  }, [isPlaying, track, words]);
+  const stoppedSeconds = stoppedSecondsOf(track);
+  usePlayhead(track, (seconds) => {
+    const index = seconds === null || stoppedSeconds !== null ? -1 : wordAt(words, seconds + drawingSeconds);
+    const word = element.current?.querySelectorAll('button')[index] ?? null;
+    if (word === lit.current) return;
+    lit.current?.removeAttribute('aria-current');
+    word?.setAttribute('aria-current', 'true');
+    lit.current = word;
+  });
 
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
     const step = steps[event.key];
@@ -90,7 +91,9 @@ export const SpokenText = (props: {
           {before}
           <button
             type="button"
-            class="pg-word"
+            class={
+              stoppedSeconds !== null && word.startSeconds >= stoppedSeconds ? 'pg-word unheard' : 'pg-word'
+            }
             tabIndex={index === reached ? 0 : -1}
             onFocus={() => setReached(index)}
             onClick={() => track.playFrom(word.startSeconds)}

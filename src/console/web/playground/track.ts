@@ -19,6 +19,9 @@ const fadeSeconds = 0.005;
 /** -50 dBFS, as in the service's own metrics. */
 const audibleMin = 10 ** (-50 / 20);
 
+/** Of one value of `Track.peaks`. */
+const peakSeconds = 0.01;
+
 interface Block {
   readonly start: number;
   readonly samples: Float32Array<ArrayBuffer>;
@@ -46,6 +49,8 @@ export class Track {
   readonly #context: AudioContext;
   readonly #onChange: () => void;
   readonly #blocks: Block[] = [];
+  /** The loudest sample of each hundredth of a second, from 0 to 1. */
+  readonly peaks: number[] = [];
   #received = 0;
   #isComplete = false;
   #isSettled = false;
@@ -90,6 +95,11 @@ export class Track {
       const index = samples.findIndex((sample) => Math.abs(sample) > audibleMin);
       if (index >= 0) this.#audibleSample = this.#received + index;
     }
+    const perPeak = peakSeconds * this.#context.sampleRate;
+    samples.forEach((sample, index) => {
+      const at = Math.floor((this.#received + index) / perPeak);
+      this.peaks[at] = Math.max(this.peaks[at] ?? 0, Math.abs(sample));
+    });
     this.#blocks.push({ start: this.#received, samples });
     this.#received += samples.length;
     this.#isSettled = false;
@@ -121,7 +131,7 @@ export class Track {
 
   /** Falls silent at once. The received samples stay. Idempotent. */
   stop(): void {
-    if (this.#run === null) return;
+    if (this.#run === null || this.state === 'finished') return;
     this.#stoppedAt = this.heardSeconds ?? 0;
     this.#silence();
     this.#onChange();
@@ -236,24 +246,25 @@ export class Track {
   }
 }
 
-/** The audio device, at the rate of what is played. */
+/** The audio device, once for each rate of what is played: the formats have eight. */
 export class AudioOutput {
-  #context: AudioContext | null = null;
+  readonly #contexts = new Map<number, AudioContext>();
 
   /** To be called while a click or a key press is handled: browsers let a page sound only then. */
   open(sampleRateHz: number): AudioContext {
-    if (this.#context?.sampleRate !== sampleRateHz) {
-      this.close();
-      this.#context = new AudioContext({ sampleRate: sampleRateHz, latencyHint: 'interactive' });
+    let context = this.#contexts.get(sampleRateHz);
+    if (context === undefined) {
+      context = new AudioContext({ sampleRate: sampleRateHz, latencyHint: 'interactive' });
+      this.#contexts.set(sampleRateHz, context);
     }
     // Without permission it stays silent; its tracks go on when it runs.
-    void this.#context.resume().catch(() => undefined);
-    return this.#context;
+    void context.resume().catch(() => undefined);
+    return context;
   }
 
   /** Idempotent. */
   close(): void {
-    void this.#context?.close();
-    this.#context = null;
+    for (const context of this.#contexts.values()) void context.close();
+    this.#contexts.clear();
   }
 }

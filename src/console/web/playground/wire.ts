@@ -8,6 +8,10 @@ export interface Word {
   readonly endSeconds: number;
 }
 
+/** @returns the index of the word that is spoken then, or -1 */
+export const wordAt = (words: readonly Word[], seconds: number): number =>
+  words.findLastIndex((word) => word.startSeconds <= seconds && seconds < word.endSeconds);
+
 export const wordsOf = ({ words, start_seconds: starts, end_seconds: ends }: Timestamps): readonly Word[] =>
   words.map((text, index) => ({ text, startSeconds: starts[index]!, endSeconds: ends[index]! }));
 
