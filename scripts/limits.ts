@@ -29,17 +29,17 @@ export const fillers: Readonly<Record<string, string>> = {
   'An account, with all its keys': `contextsMax socketsMax bodyBytesInFlightMax requestCharactersInFlightMax
     socketCharactersInFlightMax flushIdUnitsInFlightMax waitingMessageBytesMax resultMemoryInFlightBytesMax resultSpoolBytesMax
     resultSpoolFilesMax unsentAudioBytesMax socketBufferedBytesInFlightMax socketAnswerBytesInFlightMax jobsPerThreadMax
-    ledgerQueueMax creditWaitsMax parseMsPerSecond framesPerSecond`,
+    ledgerQueueMax creditWaitsMax parseMsPerSecond framesPerSecond requestsOfAccountMax`,
   'An account, with its members at the console': `keysPerAccountMax consoleCallsWaitingMax consoleWordsMax consoleLexiconUnitsMax
     consoleSamplesMax consoleSamplesAtOnceMax sessionsPerUserMax tokensPerUserMax consoleStreamsPerSessionMax`,
-  'Operators, or several accounts together': `storeKeysMax linksMax certificatesInUseMax voicePackBytesMax voiceTrialCpuSecondsMax
+  'Operators, or several accounts together': `requestsKeptMax storeKeysMax linksMax certificatesInUseMax voicePackBytesMax voiceTrialCpuSecondsMax
     voiceTrialMiBMax voiceReadHeapMiBMax lexiconEntriesMax lexiconUnitsMax lexiconTextMax lexiconFilesMax lexiconFileBytesMax
     lexiconFindingsMax`,
   'No caller': `segmentCharactersMax firstSegmentCharactersMax phonemeTextMax firstPhonemeTextMax pronunciationsCachedMax
     spokenLettersMax hungThreadsReplacedMax segmentRetriesMax mp3EncodersWarm mp3EncodersIdleMax writeBytesMax senderQueueBytesMax
     leaseStepCharacters heapGrowthBytesMax logBytesWaitingMax ledgerBatchMax storeFreeBytesMin storeCheckBytesMax
     storeCacheBytesMax creditAheadMin journalFileBytes administrationHeapMiBMax synthesisHeapMiBMax synthesisYoungHeapMiBMax
-    actorHeapMiBMax`,
+    actorHeapMiBMax historyPointsMax historyLongPointsMax`,
 };
 
 const KiB = 1024;

@@ -15,6 +15,8 @@ import { storeAt } from './store/driver.js';
 import type { Config } from './config.js';
 import { Console } from './console/console.js';
 import { liveView } from './console/live.js';
+import { History } from './history.js';
+import { RecentRequests } from './recent-requests.js';
 import { ConsoleRefusal } from './console/refusal.js';
 import { openDialects } from './dialects/dialects.js';
 import { Costs } from './speech/costs.js';
@@ -74,6 +76,8 @@ interface Stages {
   readonly ops: OpsServer;
   /** `null`: off. */
   readonly console: Console | null;
+  /** Of the console. */
+  readonly history: History | null;
 }
 
 export class App {
@@ -125,6 +129,7 @@ export class App {
       // Not earlier: a caller that sees the service ready may send speech, or stop the process that this one replaces.
       serving = app.#stages.server.readiness;
       metrics.watch(() => app.#figures());
+      app.#stages.history?.watch(() => app.#figures());
       return { app, opsPort: ops.port, claimUrl: await app.#claimUrl(), ...listening };
     } catch (error) {
       await ops.close();
@@ -179,6 +184,7 @@ export class App {
     });
     let store: Store | undefined;
     let console: Console | null = null;
+    let history: History | null = null;
     let app: App;
     try {
       const driver = storeAt(config, bounds);
@@ -226,19 +232,31 @@ export class App {
         onRequest: () => void lexicons.reload(),
         log,
       });
-      if (config.console !== null && plan.hasConsole)
+      if (config.console !== null && plan.hasConsole) {
+        history = new History(bounds);
+        const past = { history, requests: new RecentRequests(bounds) };
+        metrics.keep(past);
         console = new Console({
-          ...{ admission, bounds, browserTokens, certificate, lexicons, log, metrics, reload, server },
+          ...{ admission, bounds, browserTokens, certificate, lexicons, log, metrics, past, reload, server },
           config: { ...config, console: config.console },
           ledger: store.ledger,
           speech: dispatcher,
           generation: () => dispatcher.threads.generations.current,
           speechCpu: () => dispatcher.speechCpu,
-          live: () => liveView(app.#figures(), metrics.lately, dispatcher.threads, readiness.warnings()),
+          live: () =>
+            liveView(
+              app.#figures(),
+              metrics.lateChunks,
+              past.history,
+              dispatcher.threads,
+              readiness.warnings(),
+            ),
           administrationEntry:
             parts.administrationEntry ?? new URL('../workers/administration.js', import.meta.url),
         });
-      app = new App({ log, config, bounds, store, dispatcher, lexicons, reload, server, ops, console });
+      }
+      const made = { log, config, bounds, store, dispatcher, lexicons, reload, server, ops, console, history };
+      app = new App(made);
     } catch (error) {
       // A thread must not be ended while it loads.
       await dispatcher.threads.ready().catch(() => undefined);
@@ -412,6 +430,7 @@ export class App {
     // Last: until here it answers that the service is draining.
     await this.#stages.ops.close();
     this.#eventLoop.close();
+    this.#stages.history?.close();
     this.#heapTrim?.close();
     return clean;
   }

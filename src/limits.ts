@@ -245,6 +245,16 @@ export const limits = {
   consoleSpareAttemptMs: 600_000,
   /** Addresses, and names of users, for which the console counts attempts; the one without attempts for longest is forgotten. */
   consoleCountedMax: 4_096,
+  /** Ended requests that the console keeps of one account, or without a key; the oldest goes. */
+  requestsOfAccountMax: 1_000,
+  /** The same of all accounts together, at about 400 bytes; the oldest goes. */
+  requestsKeptMax: 10_000,
+  /** Points that the console's live page shows of the last hour, and of two days, at 64 bytes; the oldest goes. */
+  historyPointsMax: 360,
+  historyLongPointsMax: 576,
+  /** Milliseconds of such a point. */
+  historyPointMs: 10_000,
+  historyLongPointMs: 300_000,
   /** Samples of voices that the console keeps, at about 50 KiB; the oldest is made again. */
   consoleSamplesMax: 64,
   /** Samples of voices that are made at the same time; others wait. */

@@ -5,9 +5,9 @@
  * no value comes from a client.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { monotonicMs } from './monotonic.js';
+import type { History } from './history.js';
 import { openFiles, openFilesMax, pssBytes } from './process.js';
-import { RecentRefusals, RecentTimes } from './recent.js';
+import type { EndedRequest, RecentRequests } from './recent-requests.js';
 import { type RefusalReason, refusalReasons } from './refusals.js';
 import { version } from './version.js';
 
@@ -235,13 +235,18 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
   },
 };
 
+/** What the console shows of the past. Without a console there is none. */
+export interface Past {
+  readonly history: History;
+  readonly requests: RecentRequests;
+}
+
 export class Metrics {
   readonly #registry = new Registry();
   #read: () => Figures = () => nothing;
   /** The figures of the current scrape. */
   #figures: Figures = nothing;
-  readonly #recentFirstAudio = new RecentTimes();
-  readonly #recentRefusals = new RecentRefusals();
+  #past: Past | null = null;
   #lateChunks = 0;
 
   readonly #firstAudio: Readonly<Record<FirstAudioFigure, Histogram<'route' | 'encoding'>>> = {
@@ -320,6 +325,11 @@ export class Metrics {
     this.#read = read;
   }
 
+  /** From now on the past is kept. */
+  keep(past: Past): void {
+    this.#past = past;
+  }
+
   get contentType(): string {
     return this.#registry.contentType;
   }
@@ -339,7 +349,7 @@ export class Metrics {
   /** @param route as in the table of routes */
   firstAudio(figure: FirstAudioFigure, route: string, encoding: string, ms: number): void {
     this.#firstAudio[figure].observe({ route, encoding }, ms / 1000);
-    if (figure === 'byte') this.#recentFirstAudio.record(ms, monotonicMs());
+    if (figure === 'byte') this.#past?.history.firstAudio(ms);
   }
 
   /** A segment is over. @param audioMs `null` if it was cancelled */
@@ -367,20 +377,19 @@ export class Metrics {
     this.#requests.inc({ route, status: status === null ? 'none' : String(status) });
   }
 
-  /** @param route as in the table of routes; `*` before there is one */
-  refused(reason: RefusalReason, route: string): void {
+  refused(reason: RefusalReason): void {
     this.#refusals.inc({ reason });
-    this.#recentRefusals.add({ atMs: Date.now(), reason, route });
+    this.#past?.history.refused(reason);
   }
 
-  /** What the live view of the console shows besides the figures of the stages. */
-  get lately() {
-    return {
-      firstAudioMs: this.#recentFirstAudio.percentiles(monotonicMs()),
-      lateChunks: this.#lateChunks,
-      refusals: this.#recentRefusals.counts,
-      recentRefusals: this.#recentRefusals.last,
-    };
+  /** A request, or a context of a WebSocket, is over; or one of its frames or texts was refused. */
+  ended(request: EndedRequest): void {
+    this.#past?.requests.add(request);
+  }
+
+  /** Since the start. */
+  get lateChunks(): number {
+    return this.#lateChunks;
   }
 
   /** A WebSocket or a body waited for the turn of its key. */
@@ -390,6 +399,7 @@ export class Metrics {
 
   failed(route: string): void {
     this.#failures.inc({ route });
+    this.#past?.history.failed();
   }
 
   #counter<T extends string>(name: string, help: string, labelNames: readonly T[] = []): Counter<T> {

@@ -77,6 +77,8 @@ export const unitBytes = {
   lexiconUnit: 6,
   /** The console: its thread, the hash of a password, the page, and samples of voices. */
   console: 48 * MiB,
+  /** A request that the console lists. */
+  keptRequest: 512,
 } as const;
 
 /** Files: standard streams, the store and its log, models while they load, ports, pipes of the threads. */
@@ -135,7 +137,9 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
     lexicons: threads.lexicons
       ? 2 * (bounds.lexiconEntriesMax * unit.lexiconEntry + bounds.lexiconUnitsMax * unit.lexiconUnit)
       : 0,
-    console: threads.console ? unit.console + consoleConnections * connection : 0,
+    console: threads.console
+      ? unit.console + consoleConnections * connection + bounds.requestsKeptMax * unit.keptRequest
+      : 0,
   };
   return {
     parts,

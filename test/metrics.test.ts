@@ -54,7 +54,7 @@ t.test('pushed values come out in the text format of Prometheus', async (t) => {
   metrics.playback(30);
   metrics.request('/v1/tts', 200);
   metrics.request('/v1/tts', null);
-  metrics.refused('creditExhausted', '/v1/tts');
+  metrics.refused('creditExhausted');
   metrics.failed('/v1/tts');
   const of = await scrape(metrics);
   t.equal(of('syrinx_first_audio_seconds_count{route="/v1/tts/stream",encoding="pcm"}'), 1);
@@ -113,7 +113,7 @@ t.test('a scrape reads the gauges at that moment', async (t) => {
 
 t.test('every refusal reason is exposed from the start, and registries share no state', async (t) => {
   const busy = new Metrics();
-  busy.refused('slotsExhausted', '/v1/tts');
+  busy.refused('slotsExhausted');
   const of = await scrape(new Metrics());
   for (const code of Object.keys(errors).filter((name) => name !== 'internal' && name !== 'unavailable'))
     t.equal(of(`syrinx_refusals_total{reason="${code}"}`), 0, code);

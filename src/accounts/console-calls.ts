@@ -10,7 +10,7 @@ import { Administration } from './administration.js';
 import type { Installed } from './checks.js';
 import { phrases } from './admission.js';
 import { record, refuseMember, userById } from './audit.js';
-import { Overview } from './overview.js';
+import { Overview, type NamesQuestion } from './overview.js';
 import { Passwords } from './passwords.js';
 import { Sessions, type SessionBounds } from './sessions.js';
 import { findAccount } from './targets.js';
@@ -221,6 +221,7 @@ const callsOver = (
       return { account: added.account, entry: added.entry };
     },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
+    names: (by: By, question: NamesQuestion) => viewAs(by).names(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
     audit: (by: By, { beforeId, ...filter }: ActFilter & { readonly beforeId: number | null }) =>
       store.read(async (view) => {

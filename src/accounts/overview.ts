@@ -11,6 +11,7 @@ import type {
 } from '../store/store.js';
 import { monotonicMs } from '../monotonic.js';
 import { refuseMember, type Actor, type FindActor } from './audit.js';
+import { PLAYGROUND } from './keys.js';
 import { findAccount, findKeyById } from './targets.js';
 
 const DAY_MS = 86_400_000;
@@ -34,6 +35,17 @@ export interface UsagePage {
   readonly rows: readonly UsageRow[];
   /** The `after` of the question for the next rows; `null` if there are no more. A page may have few rows, or none. */
   readonly next: UsagePosition | null;
+}
+
+export interface NamesQuestion {
+  readonly accountId: number | null;
+  readonly accountIds: readonly number[];
+  readonly keyIds: readonly number[];
+}
+
+export interface Names {
+  readonly keys: readonly { readonly keyId: number; readonly key: string; readonly keyName: string }[];
+  readonly accounts: readonly { readonly accountId: number; readonly account: string }[];
 }
 
 /** Each part has whole days, but for the ends of the period. */
@@ -108,6 +120,23 @@ export class Overview {
       if (question.accountId === null) refuseMember(actor);
       else await findAccount(view, actor, { accountId: question.accountId });
       return readUsagePage(view, question);
+    });
+  }
+
+  /** Revoked and deleted ones included. @param accountId the keys are of this account; `null`: of all, for operators */
+  names({ accountId, accountIds, keyIds }: NamesQuestion): Promise<Names> {
+    return this.#read(async (view, actor) => {
+      if (accountId === null) refuseMember(actor);
+      else await findAccount(view, actor, { accountId });
+      const keys = keyIds.map(async (keyId) => {
+        const [found] = await view.findKeys({ keyId });
+        return { keyId, key: found?.prefix ?? PLAYGROUND, keyName: found?.name ?? '' };
+      });
+      const accounts = accountIds.map(async (id) => ({
+        accountId: id,
+        account: (await view.findAccount({ accountId: id }))?.name ?? '',
+      }));
+      return { keys: await Promise.all(keys), accounts: await Promise.all(accounts) };
     });
   }
 

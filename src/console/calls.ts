@@ -11,8 +11,10 @@ import { canonicalOrigin } from '../config.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, forOperators, forPeople, signedOut } from './answers.js';
 import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';
+import type { Past } from '../metrics.js';
 import type { Lexicons } from '../threads/lexicons.js';
 import { ConsoleRefusal } from './refusal.js';
+import { requestsPage } from './requests.js';
 import type { Sayer } from './said.js';
 import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
@@ -47,6 +49,7 @@ export const callRules = {
   browserToken: { who: 'signedIn', validate: typia.createValidateEquals<Question<'browserToken'>>() },
   usage: { who: 'signedIn', validate: typia.createValidateEquals<Question<'usage'>>() },
   balance: { who: 'signedIn', validate: typia.createValidateEquals<Question<'balance'>>() },
+  requests: { who: 'signedIn', validate: typia.createValidateEquals<Question<'requests'>>() },
   users: { who: 'signedIn', validate: typia.createValidateEquals<Question<'users'>>() },
   voices: { who: 'signedIn', validate: typia.createValidateEquals<Question<'voices'>>() },
   lexicons: { who: 'signedIn', validate: typia.createValidateEquals<Question<'lexicons'>>() },
@@ -67,6 +70,7 @@ export const callRules = {
   },
   removeUser: { who: 'operator', validate: typia.createValidateEquals<Question<'removeUser'>>() },
   reloadVoices: { who: 'operator', validate: typia.createValidateEquals<Question<'reloadVoices'>>() },
+  history: { who: 'operator', validate: typia.createValidateEquals<Question<'history'>>() },
   audit: { who: 'operator', validate: typia.createValidateEquals<Question<'audit'>>() },
 } as const satisfies CallRules;
 
@@ -120,6 +124,7 @@ export interface CallsParts {
   };
   readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'reload'>;
   readonly sayer: Pick<Sayer, 'said'>;
+  readonly past: Past;
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
   /** Resolves when the store has all that was spent until now, if it takes writes. */
@@ -145,7 +150,7 @@ const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal({ code:
 
 export const createCalls = (parts: CallsParts): Answers => {
   const { about, administration, admission, browserTokens, lexicons, onEnded } = parts;
-  const { sayer, settled, throttle, url, voices } = parts;
+  const { past, sayer, settled, throttle, url, voices } = parts;
   const installed = (): Installed => ({ voices: voices.ids, lexicons: lexicons.names });
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
@@ -259,6 +264,10 @@ export const createCalls = (parts: CallsParts): Answers => {
     },
     usage: afterSettling('usage'),
     balance: afterSettling('balance'),
+    requests: (question, caller) =>
+      requestsPage(past.requests, question, (of) =>
+        administration.names(sessionOf(caller).user, of),
+      ),
     users: stored('users'),
     voices: () => Promise.resolve(voices.view()),
     lexicons: () => Promise.resolve(lexicons.names),
@@ -300,6 +309,7 @@ export const createCalls = (parts: CallsParts): Answers => {
       voices.reload();
       return voices.view();
     },
+    history: ({ range }) => Promise.resolve(past.history.view(range)),
     audit: stored('audit'),
   };
 };

@@ -18,7 +18,7 @@ import type { BrowserTokens } from '../accounts/browser-tokens.js';
 import type { Config } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
-import type { Figures, Metrics } from '../metrics.js';
+import type { Figures, Metrics, Past } from '../metrics.js';
 import { version } from '../version.js';
 import type { Speech } from '../speech/speech.js';
 import type { Ledger } from '../store/ledger.js';
@@ -60,6 +60,7 @@ export interface ConsoleParts extends VoicesParts {
   readonly speech: Speech;
   readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'of' | 'reload'>;
   readonly live: () => Promise<LiveView>;
+  readonly past: Past;
   readonly bounds: Bounds;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -111,11 +112,11 @@ export class Console {
       creditsPerCharacter: config.creditsPerCharacter,
     });
     const settled = (): Promise<void> => parts.ledger.settled();
-    const { admission, browserTokens, lexicons } = parts;
+    const { admission, browserTokens, lexicons, past } = parts;
     const packs = () => parts.generation().packs;
     const sayer = new Sayer({ administration, bounds, lexicons, packs });
     const calls = createCalls({
-      ...{ administration, admission, browserTokens, lexicons, sayer, throttle, voices, about, settled },
+      ...{ administration, admission, browserTokens, lexicons, past, sayer, throttle, voices, about, settled },
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });

@@ -7,9 +7,13 @@
 import type { tags } from 'typia';
 import type { SpeakingDefaults, Speed } from '../api/speech-settings.js';
 import type { AuditRow, Role, User } from '../store/people.js';
+import type { HistoryPoint, HistoryRange, HistoryView } from '../history.js';
+import type { RequestEnd, RequestOutcome } from '../recent-requests.js';
+import type { RefusalReason } from '../refusals.js';
 import type { BalanceChange, UsageRow, UsageStep } from '../store/store.js';
 
-export type { AuditRow, Role, SpeakingDefaults, UsageRow, UsageStep, User };
+export type { AuditRow, HistoryPoint, HistoryRange, HistoryView, RequestEnd, Role, SpeakingDefaults };
+export type { UsageRow, UsageStep, User };
 
 type Name = string & tags.MinLength<1> & tags.MaxLength<64>;
 type Password = string & tags.MinLength<10> & tags.MaxLength<256>;
@@ -134,6 +138,54 @@ export interface UsagePage {
   readonly rows: readonly UsageRow[];
   /** `null`: these are the last rows. A page before may have few rows, or none. */
   readonly next: UsagePosition | null;
+}
+
+export interface RequestsQuestion {
+  /** `null`: all accounts and requests without a key, for operators. */
+  readonly accountId: Id | null;
+  readonly keyId: Id | null;
+  /** How it ended, or its HTTP status. */
+  readonly status: RequestEnd | (number & tags.Type<'uint32'>) | null;
+  /** `next` of the page before; `null`: the newest. */
+  readonly before: Time | null;
+}
+
+/** Why a request ended: it was refused for that reason, or this was its end. */
+export type RequestReason = RefusalReason | RequestOutcome;
+
+/** A request, a context of a WebSocket, or a frame or text that was refused. */
+export interface RequestRow {
+  /** The `x-request-id`; of a context, that of its WebSocket. */
+  readonly requestId: string;
+  readonly atMs: number;
+  /** `null`: it has shown no key. */
+  readonly accountId: number | null;
+  readonly keyId: number | null;
+  readonly route: string;
+  readonly voice: string | null;
+  readonly characters: number | null;
+  /** `null`: no answer had begun. */
+  readonly status: number | null;
+  readonly end: RequestEnd;
+  readonly reason: RequestReason;
+  readonly firstAudioMs: number | null;
+  readonly totalMs: number;
+}
+
+export interface NamedKey {
+  readonly keyId: number;
+  /** The key's prefix; "Playground" for the hidden key of an account. */
+  readonly key: string;
+  readonly keyName: string;
+}
+
+export interface RequestsPage {
+  /** The newest first. */
+  readonly rows: readonly RequestRow[];
+  readonly next: number | null;
+  /** Those of the rows, and of the page without `before` also those of other kept requests, 100 in all. */
+  readonly keys: readonly NamedKey[];
+  readonly accounts: readonly { readonly accountId: number; readonly account: string }[];
 }
 
 /** The newest first. */
@@ -283,6 +335,8 @@ export interface Calls {
   browserToken: Call<{ readonly keyId: Id; readonly origin: string & tags.MaxLength<300> }, BrowserToken>;
   usage: Call<UsageQuestion, UsagePage>;
   balance: Call<{ readonly accountId: Id }, readonly BalanceRow[]>;
+  /** The last requests that ended, a page of 100 at a time. They are lost when the service ends. */
+  requests: Call<RequestsQuestion, RequestsPage>;
   users: Call<{ readonly accountId: Id | null }, readonly User[]>;
   voices: Call<Nothing, VoicesView>;
   /** The names of the lexicons that keys and accounts can have. */
@@ -314,6 +368,8 @@ export interface Calls {
   withdrawInvitations: Call<{ readonly accountId: Id | null }, Nothing>;
   removeUser: Call<{ readonly userId: Id }, Nothing>;
   reloadVoices: Call<Nothing, VoicesView>;
+  /** Points of the last hour, or of two days. They are lost when the service ends. */
+  history: Call<{ readonly range: HistoryRange }, HistoryView>;
   /** A page of the audit table, of 100 rows or the last one, the newest first. */
   audit: Call<
     {
@@ -357,7 +413,7 @@ export interface LiveView {
   readonly sockets: number;
   readonly contexts: number;
   readonly capacityRatio: number;
-  /** First byte, over the last five minutes; `null` without a request. */
+  /** First byte, over the last five to ten minutes; `null` without a request. */
   readonly firstAudioMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
   /** Since the start. */
   readonly lateChunks: number;
@@ -368,12 +424,8 @@ export interface LiveView {
   readonly eventLoopDelayMs: { readonly p50: number; readonly p99: number };
   /** Since the start, by reason. */
   readonly refusals: Readonly<Record<string, number>>;
-  /** The last hundred, the newest first. */
-  readonly recentRefusals: readonly {
-    readonly atMs: number;
-    readonly reason: string;
-    readonly route: string;
-  }[];
+  /** The newest of `history`. */
+  readonly points: Readonly<Record<HistoryRange, HistoryPoint | null>>;
   readonly voices: number;
   readonly generations: { readonly current: number; readonly olderContexts: number };
 }

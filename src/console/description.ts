@@ -24,6 +24,7 @@ const summaries: Readonly<Record<DescribedCall, string>> = {
   browserToken: 'Let a page in a browser speak for a key, for a minute: see `BROWSER_PORT`',
   usage: 'Usage by hour or day, by key and by voice, a page at a time',
   balance: 'How the balance of an account changed, the newest first',
+  requests: 'The last requests that ended, and why, a page at a time',
   users: 'The members of an account, or the operators (`null`)',
   voices: 'The voice packs, and what loading them found',
   lexicons: 'The names of the lexicons that keys and accounts can have',
@@ -41,6 +42,7 @@ const summaries: Readonly<Record<DescribedCall, string>> = {
   withdrawInvitations: 'End the open invitations',
   removeUser: 'Remove a user, whose sessions and tokens end',
   reloadVoices: 'Read voices and lexicons again, without dropping a stream',
+  history: 'Streams, first audio, capacity, refusals and failures of the last hour, or of two days',
   audit: 'A page of the audit table, the newest first',
 };
 

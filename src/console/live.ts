@@ -8,7 +8,8 @@ import { reply } from '../front/reply.js';
 import { ResponseSender } from '../front/response-sender.js';
 import type { Handler } from '../front/routes.js';
 import type { Log } from '../log.js';
-import type { Figures, Metrics } from '../metrics.js';
+import type { History } from '../history.js';
+import type { Figures } from '../metrics.js';
 import { pssBytes } from '../process.js';
 import type { Threads } from '../threads/threads.js';
 import { forOperators, replyFault } from './answers.js';
@@ -21,7 +22,8 @@ const PERIOD_MS = 1_000;
 /** The state of the stages, in the words of the page. */
 export const liveView = async (
   figures: Figures,
-  lately: Metrics['lately'],
+  lateChunks: number,
+  { firstAudioMs, last, refusals }: History,
   threads: Pick<Threads, 'counts' | 'generations'>,
   warnings: readonly string[],
 ): Promise<LiveView> => {
@@ -33,7 +35,7 @@ export const liveView = async (
     atMs: Date.now(),
     ready: reasons.length === 0,
     ...{ reasons, warnings, sockets, contexts, bufferedAudioMs, capacityRatio, voices },
-    ...lately,
+    ...{ firstAudioMs, lateChunks, refusals, points: last },
     streams: Object.fromEntries(streams),
     threads: threads.counts,
     threadRestarts: restarts,

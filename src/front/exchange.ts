@@ -10,12 +10,12 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Member } from '../byte-budget.js';
 import { describeFault } from '../fault.js';
-import { forgetLastMatch } from '../last-match.js';
 import { networkOf } from '../network.js';
 import type { RefusalReason } from '../metrics.js';
 import { FirstAudio } from '../speech/first-audio.js';
 import type { ActiveKey } from '../store/store.js';
 import type { Header } from './cors.js';
+import { endRequest } from './request-end.js';
 import type { InFlight, Services } from './services.js';
 import { readTrace, traceFields, traceHeaders, type Trace } from './trace.js';
 import type { HttpRequest, HttpResponse } from './uws.js';
@@ -57,6 +57,8 @@ export class Exchange implements InFlight {
   readonly trace: Trace | null;
   /** For the log; set once it is known. */
   characters: number | undefined;
+  /** The same, of a voice that exists. */
+  voice: string | undefined;
   hasContext = false;
   sender: InFlight['sender'];
   readonly #res: HttpResponse;
@@ -317,7 +319,7 @@ export class Exchange implements InFlight {
   /** Counts the refusal and notes its reason for the log. The caller sends the answer. */
   noteRefusal(reason: RefusalReason): void {
     this.#refusal = reason;
-    this.services.metrics.refused(reason, this.route);
+    this.services.metrics.refused(reason);
   }
 
   /** The response will have audio. @returns what the caller reports it to */
@@ -386,10 +388,6 @@ export class Exchange implements InFlight {
     }
   }
 
-  #elapsedMs(): number {
-    return Math.round((this.services.clock() - this.#startMs) * 10) / 10;
-  }
-
   #over(outcome: Outcome): void {
     if (this.isOver) return;
     this.#outcome = outcome;
@@ -397,26 +395,17 @@ export class Exchange implements InFlight {
     registry.delete(this);
     this.#leave();
     if (outcome !== 'aborted' && !this.#isLast) this.#wait();
-    metrics.request(this.route, this.#status ?? null);
     if (outcome === 'failed') metrics.failed(this.route);
     for (const listener of this.#overListeners.splice(0)) this.#notify(listener);
-    this.services.log.info(
-      {
-        requestId: this.id,
-        ...traceFields(this.trace),
-        keyId: this.key?.keyId,
-        route: this.route,
-        method: this.method,
-        status: this.#status,
-        outcome,
-        refusal: this.#refusal,
-        characters: this.characters,
-        ...this.#firstAudio?.fields(),
-        totalMs: this.#elapsedMs(),
-      },
-      'request',
-    );
-    forgetLastMatch();
+    const { characters, key, method, route, trace, voice } = this;
+    endRequest(this.services, {
+      ...{ requestId: this.id, key, route, method, voice, characters, outcome },
+      trace: traceFields(trace),
+      status: this.#status,
+      refusal: this.#refusal,
+      startMs: this.#startMs,
+      firstAudio: this.#firstAudio,
+    });
   }
 
   /** Takes the connection off the counts of its address and its account. */

@@ -121,7 +121,7 @@ class Gatekeeper {
     }
     // The filter is called again for this end.
     res.close();
-    this.#parts.metrics.refused(refusal, '*');
+    this.#parts.metrics.refused(refusal);
     this.#warning.refused(
       { connectionsMax: connections.max, refusal, address },
       refusal === 'connectionPoolExhausted'

@@ -132,6 +132,7 @@ export const speak = (
     replyRefused(exchange, 'voiceUnknown', answer);
     return;
   }
+  exchange.voice = voiceId;
   if (isLate) {
     replyUnavailable(exchange, 'draining', { close: true });
     return;

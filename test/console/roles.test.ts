@@ -66,6 +66,8 @@ t.test('every route with every role and with none', async (t) => {
     withdrawInvitations: { accountId },
     removeUser: { userId: 4_000_000_000 },
     reloadVoices: {},
+    requests: { accountId, keyId: null, status: null, before: null },
+    history: { range: 'hour' },
     audit: { beforeId: null },
   };
   const statusOf = async (client: ConsoleClient, name: CallName): Promise<number> =>
@@ -111,6 +113,8 @@ t.test('every route with every role and with none', async (t) => {
     }
     const all = { ...day, accountId: null };
     t.match((await stranger.post('/api/usage', all)).status, /^(?:403|404)$/, 'usage of all');
+    const allRequests = { ...questions.requests, accountId: null };
+    t.match((await stranger.post('/api/requests', allRequests)).status, /^(?:403|404)$/, 'requests of all');
     t.match((await stranger.post('/api/users', { accountId: null })).status, /^(?:403|404)$/, 'operators');
     t.equal((await stranger.ask('/api/live')).status, 403);
     const csv = `/api/usage.csv?accountId=${accountId}&fromMs=0&toMs=1&step=day`;
@@ -139,6 +143,7 @@ t.test('every route with every role and with none', async (t) => {
       'tokens',
       'revokeToken',
       'usage',
+      'requests',
       'balance',
       'users',
       'voices',

@@ -20,6 +20,7 @@ import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { settingsOf } from '../../api/speech-settings.js';
 import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
+import { endRequest } from '../../front/request-end.js';
 import type { Pulsed, Services } from '../../front/services.js';
 import type { AccountTurn, Inlet, Waiting } from '../../front/turns.js';
 import type { RefusalReason } from '../../metrics.js';
@@ -304,12 +305,13 @@ export class Connection implements Pulsed, Inlet, Waiting {
   }
 
   #refuse(refusal: RefusalReason, text: string, route = WHOLE_ROUTE): void {
-    const { payer, services } = this.#parts;
-    const { keyId } = payer;
-    const outcome: UtteranceOutcome = 'refused';
-    services.metrics.refused(refusal, route);
-    services.metrics.request(route, null);
-    services.log.info({ requestId: randomUUID(), keyId, route, status: null, outcome, refusal }, 'request');
+    const { payer: key, services } = this.#parts;
+    services.metrics.refused(refusal);
+    endRequest(services, {
+      ...{ requestId: randomUUID(), key, route, outcome: 'refused', refusal },
+      startMs: services.clock(),
+      firstAudio: undefined,
+    });
     this.#send(encodeEvent('error', { text, code: refusal }));
     this.#end();
   }

@@ -10,9 +10,9 @@ import type { SpeechSettings } from '../../api/speech-settings.js';
 import { errors, type ErrorCode, type ErrorRow } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import type { KeyUse } from '../../front/keys-in-use.js';
+import { endRequest } from '../../front/request-end.js';
 import type { InFlight, Services } from '../../front/services.js';
 import { SocketLease, type LeaseShare } from '../../front/ws/socket-lease.js';
-import { forgetLastMatch } from '../../last-match.js';
 import { refusalOf, type RefusalReason } from '../../metrics.js';
 import { FirstAudio } from '../../speech/first-audio.js';
 import type { Speech, SpeechContext } from '../../speech/speech.js';
@@ -152,7 +152,7 @@ export class Utterance implements InFlight {
 
   /** The client is gone, or the service drops it: nothing more is sent. Idempotent. */
   abandon(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
-    this.#over(outcome, null);
+    this.#over(outcome, undefined);
   }
 
   /** The service ends it. */
@@ -226,7 +226,7 @@ export class Utterance implements InFlight {
 
   #refuse(code: Refused, reason: RefusalReason = refusalOf(code)): void {
     const { services } = this.#parts;
-    services.metrics.refused(reason, this.route);
+    services.metrics.refused(reason);
     this.#sendError(code, reason);
     this.#over('refused', errors[code].status, reason);
     this.#parts.onFailed();
@@ -237,32 +237,23 @@ export class Utterance implements InFlight {
     this.#parts.send(encodeEvent('error', { text: row.socketText ?? code, code: name }), () => undefined);
   }
 
-  #over(outcome: UtteranceOutcome, status: number | null, refusal?: RefusalReason): void {
+  #over(outcome: UtteranceOutcome, status: number | undefined, refusal?: RefusalReason): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#isEnding = true;
-    const { clock, log, metrics, registry } = this.#parts.services;
+    const { key, services, settings } = this.#parts;
     this.#context?.release();
     this.#share.close();
     this.#lease.giveBack();
     this.#use.end();
-    registry.delete(this);
-    metrics.request(this.route, status);
-    log.info(
-      {
-        requestId: this.#id,
-        keyId: this.#parts.key.keyId,
-        route: this.route,
-        status,
-        outcome,
-        refusal,
-        characters: this.#characters,
-        ...this.#firstAudio?.fields(),
-        totalMs: Math.round((clock() - this.#startMs) * 10) / 10,
-      },
-      'request',
-    );
-    forgetLastMatch();
+    services.registry.delete(this);
+    endRequest(services, {
+      ...{ requestId: this.#id, key, route: this.route, status, outcome, refusal },
+      voice: settings.voiceId,
+      characters: this.#characters,
+      startMs: this.#startMs,
+      firstAudio: this.#firstAudio,
+    });
     this.#parts.onOver();
   }
 }

@@ -135,7 +135,7 @@ export class WyomingListener implements FurtherListener {
     const network = networkOf(remoteAddress);
     const refusal = isAllowed ? this.#counted.refusalOf(network) : 'addressNotAllowed';
     if (refusal !== null) {
-      metrics.refused(refusal, '*');
+      metrics.refused(refusal);
       this.#refusals.refused(
         { address: plainAddress(remoteAddress), refusal },
         'a connection to the Wyoming port was refused',

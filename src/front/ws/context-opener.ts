@@ -48,6 +48,7 @@ export interface ContextEvents {
   readonly onFirstAudio: (reply: FirstAudio) => void;
   readonly onChange: (context: SocketContext) => void;
   readonly onAudio: (durationMs: number, nowMs: number) => void;
+  readonly onRefused: (reason: RefusalReason, context: SocketContext) => void;
   readonly onOver: (context: SocketContext) => void;
 }
 
@@ -87,7 +88,7 @@ export class ContextOpener {
   open({ contextId, settings, timestamps, format }: StartFrame): SocketContext | OpenRefusal {
     const { bounds, clock, flushIdBudget, id, key, lease, log } = this.#parts;
     const { metrics, protocol, route, speech } = this.#parts;
-    const { guard, onFirstAudio, ...events } = this.#events;
+    const { guard, onFirstAudio, onRefused, ...events } = this.#events;
     const share = lease.share();
     const settingsNow = () => settingsOf(settings, key().speaking);
     const options = {
@@ -102,7 +103,7 @@ export class ContextOpener {
       ...{ protocol, lease, share, outbox: this.#outbox, flushIdBudget, clock },
       flushesPendingMax: bounds.flushesPendingMax,
       open: (sink: FrameSink) => speech.open(options, (frame) => guard(() => sink(frame))),
-      onRefused: (code) => metrics.refused(refusalOf(code), route),
+      onRefused: (code, refused) => onRefused(refusalOf(code), refused),
       onFirstAudio: (reply, figure, ms) => {
         onFirstAudio(reply);
         metrics.firstAudio(figure, route, format.encoding, ms);

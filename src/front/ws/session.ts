@@ -11,6 +11,7 @@ import { quoted } from '../../api/quoted.js';
 import { errors } from '../../errors.js';
 import { forgetLastMatch } from '../../last-match.js';
 import type { RefusalReason } from '../../metrics.js';
+import type { RequestOutcome } from '../../recent-requests.js';
 import type { Waiting } from '../../store/allotments.js';
 import type { TickActions } from '../../tick.js';
 import { describeFault } from '../../fault.js';
@@ -79,6 +80,7 @@ export class Session {
       onFirstAudio: (reply) => this.#record.firstAudio(reply),
       onChange: (changed) => this.#onChange(changed),
       onAudio: (durationMs, nowMs) => this.#life.handed(durationMs, nowMs),
+      onRefused: (reason, context) => this.#noteRefusal(reason, context),
       onOver: (over) => this.#onContextOver(over),
     });
   }
@@ -160,21 +162,21 @@ export class Session {
     for (const context of this.#contexts.values()) context.abandon();
     // Drops what is queued for the contexts.
     this.#outbox.close();
-    const { metrics, protocol, route, socket } = this.#parts;
+    const { metrics, protocol, socket } = this.#parts;
     const { socketText } = errors.keyUnknown;
-    metrics.refused('keyUnknown', route);
+    metrics.refused('keyUnknown');
     socket.send(protocol.error('keyUnknown', socketText, null));
     this.#end('revoked', POLICY_VIOLATION, socketText);
   }
 
   /** The key may have other voices than before: ends contexts whose voice it has lost. */
   reviewVoices(): void {
-    const { bounds, key, metrics, route, speech } = this.#parts;
+    const { bounds, key, speech } = this.#parts;
     const speakerIds = voicesOf(key(), speech.voices.speakerIds);
     for (const context of this.#contexts.values())
       if (key().voices?.includes(context.voiceId) === false)
         if (context.fail('voiceUnknown', unknownVoiceMessage(context.voiceId, speakerIds, bounds)))
-          metrics.refused('voiceUnknown', route);
+          this.#noteRefusal('voiceUnknown', context);
   }
 
   /** The service is stopping: ends the socket, unless it generates or has something to send. */
@@ -215,8 +217,9 @@ export class Session {
   closed(code: number, cause?: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    const { outcome } = this.#record;
     for (const context of this.#contexts.values()) {
-      this.#record.characters += context.characters;
+      this.#ended(context, outcome === null || outcome === 'client' ? 'aborted' : outcome);
       context.abandon();
     }
     this.#waiting?.cancel();
@@ -324,7 +327,7 @@ export class Session {
   }
 
   #onContextOver(context: SocketContext): void {
-    this.#record.characters += context.characters;
+    this.#ended(context, 'aborted');
     this.#contexts.delete(context.clientContextId);
     this.#review();
     this.#endIfAsked();
@@ -376,10 +379,35 @@ export class Session {
     contextId: string | null,
     flushId: string | null = null,
   ): boolean {
-    const { metrics, protocol, route } = this.#parts;
-    metrics.refused(reason, route);
+    const { protocol } = this.#parts;
+    this.#noteRefusal(reason);
     this.#outbox.answer(this.#lane, protocol.error(reason, text, contextId, flushId));
     return false;
+  }
+
+  /** @param context whose text or flush it was, or which it ends */
+  #noteRefusal(refusal: RefusalReason, context?: SocketContext): void {
+    this.#parts.metrics.refused(refusal);
+    this.#list('refused', context, refusal);
+  }
+
+  /** @param outcome unless the context ended by itself. The refusal that ended one was listed when it came */
+  #ended(context: SocketContext, outcome: RequestOutcome): void {
+    this.#record.characters += context.characters;
+    if (context.outcome !== 'refused') this.#list(context.outcome ?? outcome, context);
+  }
+
+  #list(outcome: RequestOutcome, context?: SocketContext, refusal?: RefusalReason): void {
+    const { clock, id, key, metrics, route } = this.#parts;
+    const { accountId, keyId } = key();
+    metrics.ended({
+      ...{ requestId: id, keyId, accountId, route, status: 101, outcome, refusal, voice: context?.voiceId },
+      ...(refusal === undefined && {
+        characters: context?.characters,
+        firstAudioMs: context?.firstAudioMs,
+      }),
+      totalMs: context === undefined ? 0 : clock() - context.openedMs,
+    });
   }
 
   /** The library calls the close handler inside `end`. */

@@ -70,7 +70,7 @@ export interface SocketContextParts {
   /** A figure of a reply: it begins when a frame gives the silent context something to speak. */
   readonly onFirstAudio: (reply: FirstAudio, figure: FirstAudioFigure, ms: number) => void;
   /** A text or a flush was refused, or the context ended. */
-  readonly onRefused: (reason: TextRefusal | 'flushesExhausted' | FailureCode) => void;
+  readonly onRefused: (reason: TextRefusal | 'flushesExhausted' | FailureCode, context: SocketContext) => void;
   /** Called once, when the id is free and the context below is released. */
   readonly onOver: (context: SocketContext) => void;
   /** For the log. Never contains what a client wrote. */
@@ -90,6 +90,11 @@ interface PendingFlush {
 type State = 'open' | 'closing' | 'ending' | 'over';
 
 export class SocketContext {
+  /** How it ended, if it ended by itself. */
+  outcome: 'complete' | 'cancelled' | 'refused' | 'failed' | null = null;
+  /** Of its first reply. */
+  firstAudioMs: number | undefined;
+  readonly openedMs: number;
   readonly #parts: SocketContextParts;
   readonly #lane = new Lane();
   readonly #speech: SpeechContext | null;
@@ -115,7 +120,7 @@ export class SocketContext {
 
   constructor(parts: SocketContextParts) {
     this.#parts = parts;
-    this.#activeMs = parts.clock();
+    this.openedMs = this.#activeMs = parts.clock();
     const opened = parts.open((frame) => this.#onFrame(frame));
     this.openRefusal = typeof opened === 'string' ? opened : null;
     this.#speech = typeof opened === 'string' ? null : opened;
@@ -203,7 +208,7 @@ export class SocketContext {
       return;
     }
     if (isFull || !flushIdBudget.take(flushId.length)) {
-      this.#parts.onRefused('flushesExhausted');
+      this.#parts.onRefused('flushesExhausted', this);
       this.#answerError('flushesExhausted', flushId);
       return;
     }
@@ -256,6 +261,7 @@ export class SocketContext {
   /** Drops what is queued, except the answer to its start, and answers at once. */
   cancel(): void {
     this.#state = 'over';
+    this.outcome ??= 'cancelled';
     this.#forgetFlushes();
     this.#speech?.release();
     const closed = this.#parts.protocol.cancelled(this.clientContextId);
@@ -267,6 +273,7 @@ export class SocketContext {
   fail(reason: SocketErrorReason, text: string): boolean {
     if (this.#state === 'over' || this.#state === 'ending') return false;
     this.#state = 'ending';
+    this.outcome = reason === 'internal' ? 'failed' : 'refused';
     const message = this.#parts.protocol.error(reason, text, this.clientContextId);
     this.#parts.outbox.answer(this.#lane, message, () => this.#end());
     return true;
@@ -298,9 +305,10 @@ export class SocketContext {
   }
 
   #beginReply(): void {
-    const reply = new FirstAudio(this.#parts.clock(), this.#spokenSegments, (figure, ms) =>
-      this.#parts.onFirstAudio(reply, figure, ms),
-    );
+    const reply = new FirstAudio(this.#parts.clock(), this.#spokenSegments, (figure, ms) => {
+      if (figure === 'byte') this.firstAudioMs ??= ms;
+      this.#parts.onFirstAudio(reply, figure, ms);
+    });
     this.#firstAudio = reply;
   }
 
@@ -323,7 +331,7 @@ export class SocketContext {
 
   #refuse(refusal: TextRefusal): void {
     this.#refusal = refusal;
-    this.#parts.onRefused(refusal);
+    this.#parts.onRefused(refusal, this);
     this.#parts.share.drop(this.#speech?.dropUtterance() ?? 0);
     this.#count.reset();
     this.#parts.onChange(this);
@@ -363,7 +371,7 @@ export class SocketContext {
         return;
       case 'failed':
         if (frame.code === undefined) this.#parts.onFault(frame.reason);
-        else this.#parts.onRefused(frame.code);
+        else this.#parts.onRefused(frame.code, this);
         this.fail(frame.code ?? 'internal', errors[frame.code ?? 'internal'].socketText);
         return;
       case 'head':
@@ -394,6 +402,7 @@ export class SocketContext {
   #end(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
+    this.outcome ??= 'complete';
     this.#forgetFlushes();
     this.#speech?.release();
     this.#parts.onOver(this);

@@ -212,7 +212,10 @@ const refuse = (
   ws.send(protocol.error(reason, text, null));
   if (afterMs === 0) ws.end(POLICY_VIOLATION, text);
   else attached.timer = setTimeout(() => ws.end(POLICY_VIOLATION, text), afterMs);
-  services.metrics.refused(reason, route);
+  services.metrics.refused(reason);
+  services.metrics.ended({
+    ...{ requestId: id, route, status: 101, outcome: 'refused', refusal: reason, totalMs: 0 },
+  });
   logRefused(services.log, {
     requestId: id,
     ...traceFields(trace),

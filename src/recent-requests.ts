@@ -1,0 +1,133 @@
+/** How the last requests ended, for the console: in memory only, and nothing that a client wrote. */
+import type { RefusalReason } from './refusals.js';
+
+/** `aborted`: the client left. `cancelled`: it cancelled a context. The service ends the others. */
+export type RequestOutcome =
+  | 'complete'
+  | 'refused'
+  | 'failed'
+  | 'aborted'
+  | 'cancelled'
+  | 'reader-stalled'
+  | 'body-late'
+  | 'revoked'
+  | 'silent'
+  | 'flooded'
+  | 'drained';
+
+/** A request, or a context of a WebSocket, that is over; or a frame or text that was refused. */
+export interface EndedRequest {
+  /** The `x-request-id`; of a context, that of its WebSocket. */
+  readonly requestId: string;
+  /** Absent: it has shown no key. */
+  readonly keyId?: number | undefined;
+  readonly accountId?: number | undefined;
+  /** As in the metrics. */
+  readonly route: string;
+  /** Of the voices that exist. */
+  readonly voice?: string | undefined;
+  readonly characters?: number | undefined;
+  /** Absent: no answer had begun. */
+  readonly status?: number | undefined;
+  readonly outcome: RequestOutcome;
+  readonly refusal?: RefusalReason | undefined;
+  readonly firstAudioMs?: number | undefined;
+  readonly totalMs: number;
+}
+
+/** The four ways to end. */
+export type RequestEnd = 'complete' | 'refused' | 'failed' | 'stopped';
+
+export const endOf = ({ outcome, refusal }: Pick<EndedRequest, 'outcome' | 'refusal'>): RequestEnd => {
+  if (outcome === 'failed') return 'failed';
+  if (outcome === 'refused' || refusal !== undefined) return 'refused';
+  return outcome === 'complete' ? 'complete' : 'stopped';
+};
+
+/** A request with its place in the order of all. */
+export interface KeptRequest {
+  readonly number: number;
+  readonly atMs: number;
+  readonly request: EndedRequest;
+}
+
+interface Row extends KeptRequest {
+  older: Row | null;
+  newer: Row | null;
+  /** Of the same account. */
+  newerOwn: Row | null;
+}
+
+interface Own {
+  oldest: Row;
+  newest: Row;
+  count: number;
+}
+
+/** Requests that have shown no key count as those of one account. */
+const KEYLESS = 0;
+const accountOf = ({ accountId }: EndedRequest): number => accountId ?? KEYLESS;
+
+export interface RequestBounds {
+  /** Of all accounts together. */
+  readonly requestsKeptMax: number;
+  readonly requestsOfAccountMax: number;
+}
+
+/**
+ * The last requests of each account. A full account loses its own oldest one, so that it takes none from others; when the whole
+ * is full, the oldest of all goes. To add one takes about a microsecond.
+ */
+export class RecentRequests {
+  readonly #bounds: RequestBounds;
+  readonly #accounts = new Map<number, Own>();
+  #newest: Row | null = null;
+  #oldest: Row | null = null;
+  #count = 0;
+  #lastNumber = 0;
+
+  constructor(bounds: RequestBounds) {
+    this.#bounds = bounds;
+  }
+
+  add(request: EndedRequest, atMs = Date.now()): void {
+    const accountId = accountOf(request);
+    const full = this.#accounts.get(accountId);
+    if (full?.count === this.#bounds.requestsOfAccountMax) this.#drop(full.oldest);
+    else if (this.#count === this.#bounds.requestsKeptMax && this.#oldest !== null) this.#drop(this.#oldest);
+    const number = ++this.#lastNumber;
+    const row: Row = { number, atMs, request, older: this.#newest, newer: null, newerOwn: null };
+    if (this.#newest === null) this.#oldest = row;
+    else this.#newest.newer = row;
+    this.#newest = row;
+    this.#count++;
+    const own = this.#accounts.get(accountId);
+    if (own === undefined) this.#accounts.set(accountId, { oldest: row, newest: row, count: 1 });
+    else {
+      own.newest.newerOwn = row;
+      own.newest = row;
+      own.count++;
+    }
+  }
+
+  /** The newest first. */
+  *[Symbol.iterator](): Generator<KeptRequest> {
+    for (let row = this.#newest; row !== null; row = row.older) yield row;
+  }
+
+  /** @param row the oldest of its account */
+  #drop(row: Row): void {
+    const accountId = accountOf(row.request);
+    const own = this.#accounts.get(accountId);
+    if (own === undefined || row.newerOwn === null) this.#accounts.delete(accountId);
+    else {
+      own.oldest = row.newerOwn;
+      own.count--;
+    }
+    if (row.older === null) this.#oldest = row.newer;
+    else row.older.newer = row.newer;
+    if (row.newer === null) this.#newest = row.older;
+    else row.newer.older = row.older;
+    this.#count--;
+  }
+}
