@@ -10,11 +10,22 @@ export interface HistoryBounds {
 }
 
 /** What a point shows. Times are of first audio, and `null` without a request. */
-const series = ['atMs', 'streams', 'capacityRatio', 'p50Ms', 'p95Ms', 'p99Ms', 'refusals', 'failures'] as const;
+const series = [
+  'atMs',
+  'streams',
+  'capacityRatio',
+  'p50Ms',
+  'p95Ms',
+  'p99Ms',
+  'refusals',
+  'failures',
+] as const;
 type Series = (typeof series)[number];
 
 /** `atMs` ends its period. Streams and capacity are the most that a sample saw, refusals and failures are those of a second. */
-export type HistoryPoint = Readonly<Record<'atMs' | 'streams' | 'capacityRatio' | 'refusals' | 'failures', number>> &
+export type HistoryPoint = Readonly<
+  Record<'atMs' | 'streams' | 'capacityRatio' | 'refusals' | 'failures', number>
+> &
   Readonly<Record<'p50Ms' | 'p95Ms' | 'p99Ms', number | null>>;
 
 /** By series, the oldest first. */

@@ -68,6 +68,28 @@ interface Own {
 const KEYLESS = 0;
 const accountOf = ({ accountId }: EndedRequest): number => accountId ?? KEYLESS;
 
+export interface RequestFilter {
+  /** `null`: all accounts, and requests that have shown no key. */
+  readonly accountId: number | null;
+  readonly keyId: number | null;
+  /** How it ended, or its HTTP status. */
+  readonly status: RequestEnd | number | null;
+  /** Older ones than this number; `null`: from the newest on. */
+  readonly before: number | null;
+}
+
+export interface PageOfRequests {
+  /** The newest first. */
+  readonly rows: readonly KeptRequest[];
+  /** The `before` of the next page. */
+  readonly next: number | null;
+  /** Keys of the rows, and at first also of other requests of the account, to choose from. */
+  readonly keyIds: ReadonlySet<number>;
+}
+
+const PAGE_ROWS = 100;
+const KEYS_TO_CHOOSE_MAX = 100;
+
 export interface RequestBounds {
   /** Of all accounts together. */
   readonly requestsKeptMax: number;
@@ -110,9 +132,26 @@ export class RecentRequests {
     }
   }
 
-  /** The newest first. */
-  *[Symbol.iterator](): Generator<KeptRequest> {
-    for (let row = this.#newest; row !== null; row = row.older) yield row;
+  page({ accountId, before, keyId, status }: RequestFilter): PageOfRequests {
+    const rows: KeptRequest[] = [];
+    const keyIds = new Set<number>();
+    let next: number | null = null;
+    for (let row = this.#newest; row !== null; row = row.older) {
+      const { number, request } = row;
+      if (accountId !== null && request.accountId !== accountId) continue;
+      if (before === null && request.keyId !== undefined && keyIds.size < KEYS_TO_CHOOSE_MAX)
+        keyIds.add(request.keyId);
+      const isAsked =
+        next === null &&
+        (before === null || number < before) &&
+        (keyId === null || request.keyId === keyId) &&
+        (status === null || status === (typeof status === 'number' ? request.status : endOf(request)));
+      if (!isAsked) continue;
+      if (rows.length === PAGE_ROWS) next = rows.at(-1)?.number ?? null;
+      else rows.push(row);
+    }
+    for (const { request } of rows) if (request.keyId !== undefined) keyIds.add(request.keyId);
+    return { rows, next, keyIds };
   }
 
   /** @param row the oldest of its account */

@@ -10,11 +10,11 @@ import type { OpenedSession } from '../accounts/sessions.js';
 import { canonicalOrigin } from '../config.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, forOperators, forPeople, signedOut } from './answers.js';
-import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';
+import type { Answer, CallName, Question, RequestRow, SessionState, User, VoicesView } from './contract.js';
 import type { Past } from '../metrics.js';
+import { endOf, type KeptRequest } from '../recent-requests.js';
 import type { Lexicons } from '../threads/lexicons.js';
 import { ConsoleRefusal } from './refusal.js';
-import { requestsPage } from './requests.js';
 import type { Sayer } from './said.js';
 import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
@@ -146,6 +146,25 @@ const sessionOf = ({ session }: Caller): Session => {
   return session;
 };
 
+const roundedMs = (ms: number): number => Math.round(ms * 10) / 10;
+
+const requestRow = ({ atMs, request }: KeptRequest): RequestRow => {
+  const { accountId, characters, firstAudioMs, keyId, outcome, refusal } = request;
+  const { requestId, route, status, totalMs, voice } = request;
+  return {
+    ...{ requestId, atMs, route },
+    accountId: accountId ?? null,
+    keyId: keyId ?? null,
+    voice: voice ?? null,
+    characters: characters ?? null,
+    status: status ?? null,
+    end: endOf(request),
+    reason: refusal ?? outcome,
+    firstAudioMs: firstAudioMs === undefined ? null : roundedMs(firstAudioMs),
+    totalMs: roundedMs(totalMs),
+  };
+};
+
 const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal({ code: 'conflict', message });
 
 export const createCalls = (parts: CallsParts): Answers => {
@@ -264,10 +283,14 @@ export const createCalls = (parts: CallsParts): Answers => {
     },
     usage: afterSettling('usage'),
     balance: afterSettling('balance'),
-    requests: (question, caller) =>
-      requestsPage(past.requests, question, (of) =>
-        administration.names(sessionOf(caller).user, of),
-      ),
+    requests: async (question, caller) => {
+      const { keyIds, next, rows } = past.requests.page(question);
+      const accountIds = new Set(rows.flatMap(({ request }) => request.accountId ?? []));
+      const of = { accountId: question.accountId, accountIds: [...accountIds], keyIds: [...keyIds] };
+      // It also refuses a member who asks for another account.
+      const names = await administration.names(sessionOf(caller).user, of);
+      return { rows: rows.map(requestRow), next, ...names };
+    },
     users: stored('users'),
     voices: () => Promise.resolve(voices.view()),
     lexicons: () => Promise.resolve(lexicons.names),

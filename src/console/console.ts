@@ -116,7 +116,18 @@ export class Console {
     const packs = () => parts.generation().packs;
     const sayer = new Sayer({ administration, bounds, lexicons, packs });
     const calls = createCalls({
-      ...{ administration, admission, browserTokens, lexicons, past, sayer, throttle, voices, about, settled },
+      ...{
+        administration,
+        admission,
+        browserTokens,
+        lexicons,
+        past,
+        sayer,
+        throttle,
+        voices,
+        about,
+        settled,
+      },
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });

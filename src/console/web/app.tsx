@@ -10,9 +10,9 @@ import { AccountsPage } from './pages/accounts.js';
 import { AuditPage } from './pages/audit.js';
 import { AcceptPage, ClaimPage, SignInPage } from './pages/enter.js';
 import { KeysPage } from './pages/keys.js';
-import { LivePage } from './pages/live.js';
 import { OperatorsPage } from './pages/operators.js';
 import { ProfilePage } from './pages/profile.js';
+import { AllRequestsPage } from './pages/requests.js';
 import { AllUsagePage } from './pages/usage.js';
 import { VoicesPage } from './pages/voices.js';
 import { PlaygroundPage } from './playground/playground.js';
@@ -22,6 +22,7 @@ import { Shell } from './shell.js';
 import { forgetAnswers, toRefusal } from './use-call.js';
 
 const DocsPage = lazyPage(async () => (await import('./docs/docs.js')).DocsPage);
+const LivePage = lazyPage(async () => (await import('./pages/live.js')).LivePage);
 const ConnectPage = lazyPage(async () => (await import('./connect/connect.js')).ConnectPage);
 
 const entrances = { '/sign-in': SignInPage, '/claim': ClaimPage, '/invite': AcceptPage };
@@ -63,6 +64,8 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
       return <KeysPage />;
     case '/usage':
       return <AllUsagePage />;
+    case '/requests':
+      return <AllRequestsPage />;
     case '/live':
       return <LivePage />;
     case '/operators':

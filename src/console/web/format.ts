@@ -18,6 +18,13 @@ const dayUtc = dates({ dateStyle: 'medium', timeZone: 'UTC' });
 const minute = dates({ dateStyle: 'medium', timeStyle: 'short' });
 const minuteUtc = dates({ dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
 const second = dates({ dateStyle: 'medium', timeStyle: 'medium' });
+const clock = dates({
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+});
 const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'].map((unit) =>
   numbers({ style: 'unit', unit, maximumFractionDigits: 1 }),
 );
@@ -32,6 +39,7 @@ export const formatDay = (ms: number): string => day().format(ms);
 export const formatUtcDay = (ms: number): string => dayUtc().format(ms);
 export const formatUtcTime = (ms: number): string => minuteUtc().format(ms);
 export const formatTime = (ms: number): string => minute().format(ms);
+export const formatClock = (ms: number): string => clock().format(ms);
 export const formatSecond = (ms: number): string => second().format(ms);
 
 export const formatBytes = (bytes: number): string => {

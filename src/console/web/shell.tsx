@@ -39,6 +39,7 @@ const linksOf = ({ role, accountId }: User): readonly (readonly PageLink[])[] =>
       ],
       [
         { path: '/live', label: 'Live', icon: 'live' },
+        { path: '/requests', label: 'Requests', icon: 'requests' },
         { path: '/operators', label: 'Operators', icon: 'operators' },
         { path: '/audit', label: 'Audit', icon: 'audit' },
       ],
@@ -49,6 +50,7 @@ const linksOf = ({ role, accountId }: User): readonly (readonly PageLink[])[] =>
     [
       { path: `${own}/keys`, label: 'Keys', icon: 'keys' },
       { path: `${own}/usage`, label: 'Usage', icon: 'usage' },
+      { path: `${own}/requests`, label: 'Requests', icon: 'requests' },
       { path: `${own}/users`, label: 'Users', icon: 'accounts' },
     ],
     programs,

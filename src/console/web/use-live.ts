@@ -1,29 +1,27 @@
-/** The figures of the service, live. It shows when the connection is lost, and connects again. */
-import { useEffect, useState } from 'preact/hooks';
-import type { LiveView } from '../contract.js';
+/** The figures of the service, live, with its past. The page shows when the connection is lost, and connects again. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { HistoryPoint, HistoryRange, HistoryView, LiveView } from '../contract.js';
 import { call } from './call.js';
+import { refresh, useCall } from './use-call.js';
 
 /** Several times the period of the server. */
 const silenceMs = 4_000;
 const retryMs = 2_000;
 
-export const historyMax = 120;
-
 export interface Live {
-  /** The oldest first, `historyMax` at most. */
-  readonly views: readonly LiveView[];
+  readonly view: LiveView | null;
   readonly state: 'connecting' | 'connected' | 'lost';
 }
 
 export const useLive = (): Live => {
-  const [live, setLive] = useState<Live>({ views: [], state: 'connecting' });
+  const [live, setLive] = useState<Live>({ view: null, state: 'connecting' });
   useEffect(() => {
     let source: EventSource | null = null;
     let timer: ReturnType<typeof setTimeout> | undefined;
 
     const lose = () => {
       source?.close();
-      setLive(({ views }) => ({ views, state: 'lost' }));
+      setLive(({ view }) => ({ view, state: 'lost' }));
       clearTimeout(timer);
       timer = setTimeout(() => {
         // An EventSource does not report why it failed. This call shows whether the session has ended.
@@ -39,8 +37,7 @@ export const useLive = (): Live => {
       source = new EventSource('/api/live');
       source.onmessage = ({ data }: MessageEvent<string>) => {
         listen();
-        const view = JSON.parse(data) as LiveView;
-        setLive(({ views }) => ({ views: [...views.slice(1 - historyMax), view], state: 'connected' }));
+        setLive({ view: JSON.parse(data) as LiveView, state: 'connected' });
       };
       source.onerror = lose;
       listen();
@@ -52,4 +49,32 @@ export const useLive = (): Live => {
     };
   }, []);
   return live;
+};
+
+/** More than the service keeps of a range. */
+const pointsMax = 1_000;
+
+const withPoint = (past: HistoryView, point: HistoryPoint): HistoryView =>
+  Object.fromEntries(
+    Object.entries(past).map(([name, values]) => [
+      name,
+      [...values, point[name as keyof HistoryPoint]].slice(-pointsMax),
+    ]),
+  ) as unknown as HistoryView;
+
+/** The past as the service keeps it, and the points that came since the page asked. */
+export const useHistory = (range: HistoryRange, { state, view }: Live): HistoryView | undefined => {
+  const { answer } = useCall('history', { range });
+  const shown = useRef<{ readonly answer: HistoryView; view: HistoryView } | null>(null);
+  const wasLost = useRef(false);
+  useEffect(() => {
+    // After a restart the service has another past.
+    if (state === 'connected' && wasLost.current) void refresh();
+    wasLost.current = state === 'lost';
+  }, [state]);
+  if (answer !== undefined && shown.current?.answer !== answer) shown.current = { answer, view: answer };
+  const point = view?.points[range];
+  if (shown.current !== null && point != null && point.atMs > (shown.current.view.atMs.at(-1) ?? 0))
+    shown.current.view = withPoint(shown.current.view, point);
+  return answer && shown.current?.view;
 };

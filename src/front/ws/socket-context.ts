@@ -70,7 +70,10 @@ export interface SocketContextParts {
   /** A figure of a reply: it begins when a frame gives the silent context something to speak. */
   readonly onFirstAudio: (reply: FirstAudio, figure: FirstAudioFigure, ms: number) => void;
   /** A text or a flush was refused, or the context ended. */
-  readonly onRefused: (reason: TextRefusal | 'flushesExhausted' | FailureCode, context: SocketContext) => void;
+  readonly onRefused: (
+    reason: TextRefusal | 'flushesExhausted' | FailureCode,
+    context: SocketContext,
+  ) => void;
   /** Called once, when the id is free and the context below is released. */
   readonly onOver: (context: SocketContext) => void;
   /** For the log. Never contains what a client wrote. */

@@ -14,6 +14,7 @@ import { useCall } from '../use-call.js';
 import { Suspended } from './accounts.js';
 import { AddCredit, creditsLeft } from './credit.js';
 import { Keys } from './keys.js';
+import { Requests } from './requests.js';
 import { SpeakingFields, speakingIn, speakingWords } from './speaking.js';
 import { AccountUsage } from './usage.js';
 import { Users } from './users.js';
@@ -137,7 +138,13 @@ const Manage = ({ account }: Of) => {
   );
 };
 
-const tabs = { keys: 'Keys', usage: 'Usage', users: 'Users', manage: 'Manage' } as const;
+const tabs = {
+  keys: 'Keys',
+  usage: 'Usage',
+  requests: 'Requests',
+  users: 'Users',
+  manage: 'Manage',
+} as const;
 type Tab = keyof typeof tabs;
 
 const Content = ({ account, tab }: Of & { readonly tab: Tab }) => {
@@ -146,6 +153,8 @@ const Content = ({ account, tab }: Of & { readonly tab: Tab }) => {
       return <Keys account={account} />;
     case 'usage':
       return <AccountUsage account={account} />;
+    case 'requests':
+      return <Requests accountId={account.accountId} />;
     case 'users':
       return <Users accountId={account.accountId} />;
     case 'manage':

@@ -1,23 +1,36 @@
 import type { ComponentChildren } from 'preact';
-import type { LiveView } from '../../contract.js';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { HistoryPoint, HistoryRange, HistoryView, LiveView } from '../../contract.js';
 import {
   formatBytes,
+  formatClock,
   formatName,
   formatNumber,
   formatPercent,
-  formatSecond,
+  formatRatio,
   formatSeconds,
   plural,
 } from '../format.js';
-import { Empty, Page, Time, Waiting } from '../parts/page.js';
-import { Sparkline } from '../parts/sparkline.js';
-import { Table } from '../parts/table.js';
-import { historyMax, useLive, type Live } from '../use-live.js';
+import { Page, Problem, Waiting } from '../parts/page.js';
+import type { Plot } from '../parts/plot.js';
+import { Switch } from '../parts/switch.js';
+import { useHistory, useLive, type Live } from '../use-live.js';
+
+const sum = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((total, count) => total + count, 0);
+
+const list = (counts: Readonly<Record<string, number>>, name = (key: string): string => key): string =>
+  Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .sort(([, a], [, b]) => b - a)
+    .map(([key, count]) => `${formatNumber(count)} ${name(key)}`)
+    .join(', ');
+
+const milliseconds = (ms: number): string => `${formatNumber(Math.round(ms))} ms`;
 
 const Tile = (props: {
   readonly label: string;
   readonly below?: string;
-  readonly history?: readonly number[];
   readonly children: ComponentChildren;
 }) => {
   // A space keeps the height of a tile without a text.
@@ -29,43 +42,133 @@ const Tile = (props: {
         {props.children}
         <span class="below">{below === '' ? '\u00a0' : below}</span>
       </dd>
-      {props.history !== undefined && <Sparkline values={props.history} length={historyMax} />}
     </div>
   );
 };
 
-const sum = (counts: Readonly<Record<string, number>>): number =>
-  Object.values(counts).reduce((total, count) => total + count, 0);
+const spans = {
+  hour: { label: 'Last hour', seconds: 3_600 },
+  days: { label: 'Two days', seconds: 2 * 86_400 },
+} as const satisfies Record<HistoryRange, object>;
 
-const milliseconds = (ms: number): string => `${formatNumber(Math.round(ms))} ms`;
+type Values = Exclude<keyof HistoryPoint, 'atMs'>;
 
-const Counts = (props: {
+interface Chart {
   readonly title: string;
-  readonly label: string;
-  readonly empty: string;
-  readonly counts: Readonly<Record<string, number>>;
+  readonly about: string;
+  readonly lines: Readonly<Partial<Record<Values, string>>>;
+  readonly colors: readonly string[];
+  readonly format: (value: number) => string;
+  readonly highestMin: number;
+}
+
+const charts: readonly Chart[] = [
+  {
+    title: 'First audio',
+    about: 'Time from a request to its first byte of audio',
+    lines: { p50Ms: 'p50', p95Ms: 'p95', p99Ms: 'p99' },
+    colors: ['--series-1', '--series-2', '--series-4'],
+    format: milliseconds,
+    highestMin: 20,
+  },
+  {
+    title: 'Streams',
+    about: 'Requests and WebSockets that speak',
+    lines: { streams: 'Streams' },
+    colors: ['--series-1'],
+    format: formatNumber,
+    highestMin: 4,
+  },
+  {
+    title: 'Capacity in use',
+    about: 'Above 100% new speech is refused',
+    lines: { capacityRatio: 'Speech needed in time' },
+    colors: ['--series-3'],
+    format: formatPercent,
+    highestMin: 1,
+  },
+  {
+    title: 'Refusals and errors',
+    about: 'In a second',
+    lines: { refusals: 'Refused', failures: 'Errors of the service' },
+    colors: ['--series-2', '--danger'],
+    format: (value) => `${formatRatio(value)}/s`,
+    highestMin: 1,
+  },
+];
+
+const ChartView = (props: {
+  readonly chart: Chart;
+  readonly past: HistoryView;
+  readonly range: HistoryRange;
+  readonly children?: ComponentChildren;
 }) => {
-  const rows = Object.entries(props.counts)
-    .filter(([, count]) => count > 0)
-    .sort(([, a], [, b]) => b - a);
+  const { chart, past, range } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<Plot | null>(null);
+  const [point, setPoint] = useState<number | null>(null);
+  const [isLost, setIsLost] = useState(false);
+  const names = Object.keys(chart.lines) as Values[];
+  const data = useMemo(
+    () => [past.atMs.map((ms) => (ms ?? 0) / 1_000), ...names.map((name) => [...past[name]])] as const,
+    [past],
+  );
+  const newest = useRef(data);
+  newest.current = data;
+  useEffect(() => {
+    let isGone = false;
+    import('./live-plot.js').then(
+      ({ drawLines }) => {
+        if (isGone || box.current === null) return;
+        const options = { ...chart, spanSeconds: spans[range].seconds, onPoint: setPoint };
+        plot.current = drawLines(box.current, [...newest.current], options);
+      },
+      () => setIsLost(true),
+    );
+    return () => {
+      isGone = true;
+      plot.current?.close();
+      plot.current = null;
+    };
+  }, [range]);
+  useEffect(() => plot.current?.set([...data]), [data]);
+  const last = past.atMs.length - 1;
+  const at = point === null ? null : past.atMs[point];
+  const valueOf = (name: Values, index: number): string => {
+    const value = past[name][index];
+    return value == null ? '–' : chart.format(value);
+  };
+  const most = (name: Values): number =>
+    past[name].reduce<number>((max, value) => Math.max(max, value ?? 0), 0);
+  const summary = names.map(
+    (name) => `${chart.lines[name] ?? ''}: ${valueOf(name, last)} now, ${chart.format(most(name))} at most`,
+  );
   return (
-    <section>
-      <h2>{props.title}</h2>
-      {rows.length === 0 ? (
-        <p class="muted">{props.empty}</p>
-      ) : (
-        <Table
-          caption={props.title}
-          isNarrow
-          rows={rows}
-          rowKey={([name]) => name}
-          columns={[
-            { label: props.label, cell: ([name]) => formatName(name) },
-            { label: 'Count', isNumber: true, cell: ([, count]) => formatNumber(count) },
-          ]}
-        />
-      )}
-    </section>
+    <figure class="card stack chart">
+      {isLost && <Problem refusal={{ message: 'The chart did not load. Reload the page.' }} />}
+      <figcaption class="between small">
+        <strong>{chart.title}</strong>
+        <span class="muted">{at == null ? chart.about : formatClock(at)}</span>
+      </figcaption>
+      <div
+        class="plot-box"
+        ref={box}
+        role="img"
+        aria-label={`${chart.title}, ${spans[range].label.toLowerCase()}. ${summary.join('. ')}.`}
+      />
+      <ul class="row legend">
+        {names.map((name, index) => (
+          <li key={name} class="row">
+            <span aria-hidden="true" style={{ color: `var(${chart.colors[index] ?? ''})` }}>
+              ■
+            </span>
+            {chart.lines[name]}
+            <strong>{valueOf(name, point ?? last)}</strong>
+          </li>
+        ))}
+      </ul>
+      {props.children}
+    </figure>
   );
 };
 
@@ -75,121 +178,121 @@ const states = {
   lost: { label: 'Connection lost, trying again', kind: 'bad' },
 } as const satisfies Record<Live['state'], object>;
 
-const Figures = ({ view, views }: { readonly view: LiveView; readonly views: readonly LiveView[] }) => {
+const Figures = ({ view }: { readonly view: LiveView }) => {
   const { firstAudioMs, generations } = view;
+  const older = plural(generations.olderContexts, 'context');
   return (
-    <>
-      {!view.ready && (
-        <div class="notice bad">
-          Not ready: {view.reasons.join(', ')}. Load balancers send no requests here.
-        </div>
-      )}
-      {view.warnings.length > 0 && <div class="notice warn">{view.warnings.join(', ')}</div>}
-      <dl class="cells tiles">
-        <Tile
-          label="Streams"
-          below={Object.entries(view.streams)
-            .filter(([, count]) => count > 0)
-            .map(([route, count]) => `${formatNumber(count)} ${route}`)
-            .join(', ')}
-          history={views.map(({ streams }) => sum(streams))}
-        >
-          {formatNumber(sum(view.streams))}
-        </Tile>
-        <Tile
-          label="Speech needed in time"
-          below={view.capacityRatio >= 1 ? 'New speech is refused' : ''}
-          history={views.map(({ capacityRatio }) => capacityRatio)}
-        >
-          {formatPercent(view.capacityRatio)}
-        </Tile>
-        <Tile
-          label="First audio, p50"
-          below={
-            firstAudioMs === null
-              ? 'No request in five minutes'
-              : `p95 ${milliseconds(firstAudioMs.p95)}, p99 ${milliseconds(firstAudioMs.p99)}`
-          }
-          history={views.map((past) => past.firstAudioMs?.p50 ?? 0)}
-        >
-          {firstAudioMs === null ? '–' : milliseconds(firstAudioMs.p50)}
-        </Tile>
-        <Tile label="Memory" history={views.map(({ memoryBytes }) => memoryBytes)}>
-          {formatBytes(view.memoryBytes)}
-        </Tile>
-        <Tile label="WebSockets" below={plural(view.contexts, 'context')}>
-          {formatNumber(view.sockets)}
-        </Tile>
-        <Tile label="Late chunks" below="Since the start">
-          {formatNumber(view.lateChunks)}
-        </Tile>
-        <Tile label="Audio waiting" below="Seconds, not sent yet">
-          {formatSeconds(view.bufferedAudioMs)}
-        </Tile>
-        <Tile label="Event loop delay, p50" below={`p99 ${milliseconds(view.eventLoopDelayMs.p99)}`}>
-          {milliseconds(view.eventLoopDelayMs.p50)}
-        </Tile>
-        <Tile
-          label="Voices"
-          below={
-            generations.olderContexts === 0
-              ? `Generation ${formatNumber(generations.current)}`
-              : `Generation ${formatNumber(generations.current)}, ${plural(generations.olderContexts, 'context')} on older ones`
-          }
-        >
-          {formatNumber(view.voices)}
-        </Tile>
-        <Tile label="Threads" below={plural(sum(view.threadRestarts), 'restart')}>
-          {formatNumber(sum(view.threads))}
-        </Tile>
-      </dl>
-      <div class="cells">
-        <Counts
-          title="Refused since the start"
-          label="Reason"
-          empty="Nothing was refused."
-          counts={view.refusals}
-        />
-        <Counts title="Threads" label="Kind" empty="No thread is running." counts={view.threads} />
-      </div>
-      <section>
-        <h2>Last refusals</h2>
-        {view.recentRefusals.length === 0 ? (
-          <Empty title="No refusals">
-            The last hundred requests that were refused appear here, with the reason.
-          </Empty>
-        ) : (
-          <Table
-            caption="Last refusals, the newest first"
-            rows={view.recentRefusals.map((refusal, index) => ({ ...refusal, index }))}
-            rowKey={({ index }) => index}
-            columns={[
-              { label: 'Reason', cell: ({ reason }) => formatName(reason) },
-              { label: 'Route', cell: ({ route }) => <code>{route}</code> },
-              { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatSecond} /> },
-            ]}
-          />
-        )}
-      </section>
-    </>
+    <dl class="cells tiles">
+      <Tile label="Streams" below={list(view.streams)}>
+        {formatNumber(sum(view.streams))}
+      </Tile>
+      <Tile
+        label="Capacity in use"
+        below={view.capacityRatio >= 1 ? 'New speech is refused' : 'Speech needed in time'}
+      >
+        {formatPercent(view.capacityRatio)}
+      </Tile>
+      <Tile
+        label="First audio, p50"
+        below={
+          firstAudioMs === null
+            ? 'No request in five minutes'
+            : `p95 ${milliseconds(firstAudioMs.p95)}, p99 ${milliseconds(firstAudioMs.p99)}`
+        }
+      >
+        {firstAudioMs === null ? '–' : milliseconds(firstAudioMs.p50)}
+      </Tile>
+      <Tile label="Late chunks" below="Since the start">
+        {formatNumber(view.lateChunks)}
+      </Tile>
+      <Tile label="WebSockets" below={plural(view.contexts, 'context')}>
+        {formatNumber(view.sockets)}
+      </Tile>
+      <Tile label="Audio waiting" below="Seconds, not sent yet">
+        {formatSeconds(view.bufferedAudioMs)}
+      </Tile>
+      <Tile label="Event loop delay, p50" below={`p99 ${milliseconds(view.eventLoopDelayMs.p99)}`}>
+        {milliseconds(view.eventLoopDelayMs.p50)}
+      </Tile>
+      <Tile label="Memory">{formatBytes(view.memoryBytes)}</Tile>
+      <Tile
+        label="Threads"
+        below={[list(view.threads), plural(sum(view.threadRestarts), 'restart')].join(', ')}
+      >
+        {formatNumber(sum(view.threads))}
+      </Tile>
+      <Tile
+        label="Voices"
+        below={
+          generations.olderContexts === 0
+            ? `Generation ${formatNumber(generations.current)}`
+            : `Generation ${formatNumber(generations.current)}, ${older} on older ones`
+        }
+      >
+        {formatNumber(view.voices)}
+      </Tile>
+    </dl>
   );
 };
 
+const lower = (reason: string): string => formatName(reason).toLowerCase();
+
 export const LivePage = () => {
-  const { views, state } = useLive();
-  const view = views.at(-1);
+  const [range, setRange] = useState<HistoryRange>('hour');
+  const live = useLive();
+  const past = useHistory(range, live);
+  const { state, view } = live;
   const { label, kind } = states[state];
+  const refusals = view === null ? '' : list(view.refusals, lower);
   return (
     <Page
       title="Live"
-      lead="What the service is doing now."
+      lead="What the service does now, and what it did since its start."
       actions={
-        <span class={`badge ${kind}`} role="status">
-          {label}
-        </span>
+        <>
+          <Switch
+            name="range"
+            label="Range of the charts"
+            options={{ hour: spans.hour.label, days: spans.days.label }}
+            value={range}
+            onChange={setRange}
+          />
+          <span class={`badge ${kind}`} role="status">
+            {label}
+          </span>
+        </>
       }
     >
-      {view === undefined ? <Waiting /> : <Figures view={view} views={views} />}
+      {view === null || past === undefined ? (
+        <Waiting />
+      ) : (
+        <>
+          {!view.ready && (
+            <div class="notice bad">
+              Not ready: {view.reasons.join(', ')}. Load balancers send no requests here.
+            </div>
+          )}
+          {view.warnings.length > 0 && <div class="notice warn">{view.warnings.join(', ')}</div>}
+          <Figures view={view} />
+          <div class="cells charts">
+            {charts.map((chart) => (
+              <ChartView key={chart.title} chart={chart} past={past} range={range}>
+                {'refusals' in chart.lines && (
+                  <p class="small muted">
+                    {refusals === '' ? (
+                      'Nothing was refused since the start.'
+                    ) : (
+                      <>
+                        Since the start: {refusals}. <a href="/requests?status=refused">Refused requests</a>
+                      </>
+                    )}
+                  </p>
+                )}
+              </ChartView>
+            ))}
+          </div>
+        </>
+      )}
     </Page>
   );
 };

@@ -1,24 +1,7 @@
 /** Draws stacked bars with uPlot. Loaded when a plot is first shown. */
 import uPlot from 'uplot';
-import { onTheme } from '../theme.js';
+import { keepDrawn, type Plot } from '../parts/plot.js';
 import { stepMs, type PlotData } from './usage-data.js';
-
-const color = (name: string): string =>
-  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-/** Of a custom property with `light-dark()`, which a canvas does not know. */
-const resolved = (name: string): string => {
-  const probe = document.createElement('span');
-  probe.style.color = color(name);
-  document.body.append(probe);
-  const value = getComputedStyle(probe).color;
-  probe.remove();
-  return value;
-};
-
-export interface Plot {
-  readonly close: () => void;
-}
 
 /**
  * @param onPoint the index of the step under the pointer, or null
@@ -29,11 +12,7 @@ export const drawPlot = (
   onPoint: (index: number | null) => void,
 ): Plot => {
   const isDay = data.step === 'day';
-  const day = new Intl.DateTimeFormat(undefined, {
-    month: 'short',
-    day: 'numeric',
-    timeZone: 'UTC',
-  });
+  const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
   const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });
   const number = new Intl.NumberFormat(undefined, { notation: 'compact' });
 
@@ -47,78 +26,53 @@ export const drawPlot = (
 
   const half = stepMs[data.step] / 2_000;
 
-  const make = (): uPlot => {
-    const muted = resolved('--muted');
-    const grid = resolved('--border');
-    const axis = { stroke: muted, font: '12px system-ui, sans-serif', ticks: { show: false } };
-    // At least two pixels: else the colours of a month of hours cannot be told apart.
-    const bars = uPlot.paths.bars!({ size: [0.72, 48, 2], radius: 0.12, align: 0 });
-    return new uPlot(
-      {
-        width: element.clientWidth,
-        height: element.clientHeight,
-        legend: { show: false },
-        cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-        scales: {
-          x: { time: true, range: (_, min, max) => [min - half, max + half] },
-          y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] },
-        },
-        axes: [
-          {
-            ...axis,
-            size: 32,
-            grid: { show: false },
-            values: (_, splits, _axis, space, increment) =>
-              splits.map((seconds) =>
-                space === 0
-                  ? null
-                  : isDay || increment >= 86_400
-                    ? day.format(seconds * 1_000)
-                    : hour.format(seconds * 1_000),
-              ),
-            incrs: isDay
-              ? [86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400, 28 * 86_400, 56 * 86_400]
-              : [3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400],
-            space: 64,
-          },
-          {
-            ...axis,
-            size: 52,
-            grid: { stroke: grid, width: 1 },
-            values: (_, splits) => splits.map((value) => number.format(value)),
-          },
-        ],
-        series: [
-          {},
-          ...stacked.map((_, index) => ({
-            fill: resolved(`--series-${data.series.length - index}`),
-            width: 0,
-            paths: bars,
-            points: { show: false },
-          })),
-        ],
-        tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
-        hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+  // At least two pixels: else the colours of a month of hours cannot be told apart.
+  const bars = uPlot.paths.bars!({ size: [0.72, 48, 2], radius: 0.12, align: 0 });
+  return keepDrawn(
+    element,
+    [data.timesMs.map((ms) => ms / 1_000), ...stacked],
+    ({ axis, colorOf, grid }) => ({
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: {
+        x: { time: true, range: (_, min, max) => [min - half, max + half] },
+        y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] },
       },
-      [data.timesMs.map((ms) => ms / 1_000), ...stacked],
-      element,
-    );
-  };
-
-  let plot = make();
-  const sizes = new ResizeObserver(() => {
-    plot.setSize({ width: element.clientWidth, height: element.clientHeight });
-  });
-  sizes.observe(element);
-  const ignoreTheme = onTheme(() => {
-    plot.destroy();
-    plot = make();
-  });
-  return {
-    close: () => {
-      ignoreTheme();
-      sizes.disconnect();
-      plot.destroy();
-    },
-  };
+      axes: [
+        {
+          ...axis,
+          size: 32,
+          grid: { show: false },
+          values: (_, splits, _axis, space, increment) =>
+            splits.map((seconds) =>
+              space === 0
+                ? null
+                : isDay || increment >= 86_400
+                  ? day.format(seconds * 1_000)
+                  : hour.format(seconds * 1_000),
+            ),
+          incrs: isDay
+            ? [86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400, 28 * 86_400, 56 * 86_400]
+            : [3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400],
+          space: 64,
+        },
+        {
+          ...axis,
+          size: 52,
+          grid,
+          values: (_, splits) => splits.map((value) => number.format(value)),
+        },
+      ],
+      series: [
+        {},
+        ...stacked.map((_, index) => ({
+          fill: colorOf(`--series-${data.series.length - index}`),
+          width: 0,
+          paths: bars,
+          points: { show: false },
+        })),
+      ],
+      tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
+      hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+    }),
+  );
 };
