@@ -255,7 +255,19 @@ export class App {
             parts.administrationEntry ?? new URL('../workers/administration.js', import.meta.url),
         });
       }
-      const made = { log, config, bounds, store, dispatcher, lexicons, reload, server, ops, console, history };
+      const made = {
+        log,
+        config,
+        bounds,
+        store,
+        dispatcher,
+        lexicons,
+        reload,
+        server,
+        ops,
+        console,
+        history,
+      };
       app = new App(made);
     } catch (error) {
       // A thread must not be ended while it loads.
