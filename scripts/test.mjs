@@ -23,9 +23,6 @@ const slowFolders = ['e2e', 'console', 'workers/engines', 'dialects', 'workers',
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isCi = process.env.SYRINX_CI_REQUIRE_ALL === '1';
 
-/** Whether a file has a process for itself: a slow one takes long in any case, and `*.alone.test.js` changes or measures its process. */
-const isAlone = (path) => /\.(?:slow|alone)\.test\.js$/.test(path);
-
 /** A process that runs files, one after the other. */
 class Worker {
   #child = spawn(
@@ -150,8 +147,12 @@ const runFile = async (worker, path) => {
   return false;
 };
 
-/** Runs files in one process after the other, until there are no more. */
-const job = async (waiting) => {
+/**
+ * Runs files until there are no more.
+ *
+ * @param {boolean} isShared whether one process runs many files; a slow file has one for itself, which it may change and measure
+ */
+const job = async (waiting, isShared) => {
   let worker = null;
   let ran = [];
   const end = async () => {
@@ -162,14 +163,13 @@ const job = async (waiting) => {
     worker = null;
   };
   for (const path of waiting) {
-    if (isAlone(path)) await end();
     if (worker === null) [worker, ran] = [new Worker(), []];
     ran.push(path);
     if (!(await runFile(worker, path))) {
       // It may have left what disturbs the next one.
       await worker.kill();
       worker = null;
-    } else if (isAlone(path)) await end();
+    } else if (!isShared) await end();
   }
   await end();
 };
@@ -181,7 +181,7 @@ const runSuite = async (suite, parts) => {
     .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
     .sort((a, b) => turnOf(a) - turnOf(b) || a.localeCompare(b));
   const waiting = paths.values();
-  await Promise.all(Array.from({ length: jobs }, () => job(waiting)));
+  await Promise.all(Array.from({ length: jobs }, () => job(waiting, suite === 'fast')));
   console.log(`${suite}: ${paths.length} files in ${secondsSince(startMs).toFixed(0)} s`);
 };
 
