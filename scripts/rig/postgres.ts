@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { readCpuMsWithEnded } from './process-facts.js';
@@ -33,17 +33,18 @@ export class PostgresServer {
   #process: Program | null = null;
   #databases = 0;
 
-  private constructor() {
+  private constructor(parent: string) {
     const found = postgresBinaries();
     if (found === null) throw new Error('PostgreSQL is not installed: apt-get install postgresql');
     this.#binaries = found;
     this.#user = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : null;
-    this.folder = mkdtempSync(join(tmpdir(), 'syrinx-postgres-'));
+    this.folder = mkdtempSync(join(parent, 'syrinx-postgres-'));
     if (this.#user !== null) chownSync(this.folder, this.#user.uid, this.#user.gid);
   }
 
-  static async start(): Promise<PostgresServer> {
-    const server = new PostgresServer();
+  /** @param parent of its folder */
+  static async start(parent = tmpdir()): Promise<PostgresServer> {
+    const server = new PostgresServer(parent);
     server.#run('initdb', '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N');
     await server.run();
     return server;
@@ -99,7 +100,7 @@ export class PostgresServer {
 
   /** Starts a standby. When this resolves, a commit waits until the standby has it on its disk. */
   async startStandby(): Promise<PostgresServer> {
-    const standby = new PostgresServer();
+    const standby = new PostgresServer(dirname(this.folder));
     standby.#run('pg_basebackup', '-h', this.folder, '-U', 'postgres', '-R', '-c', 'fast');
     await this.execute('postgres', "ALTER SYSTEM SET synchronous_standby_names = '*'");
     await this.execute('postgres', 'SELECT pg_reload_conf()');

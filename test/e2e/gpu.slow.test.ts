@@ -91,6 +91,8 @@ t.test('a service speaks on a GPU, and goes on without it', { skip: missingGpu }
   t.ok((await speak()) > 20_000, 'SIGHUP while the device is gone: the CPU speaks');
   t.match(await warnings(), failed);
 
+  // The device in software takes ten seconds to compile the graph again.
+  if (!isNight) return;
   rmSync(fault);
   await reload();
   t.match(service.logged('where the graphs run, as a thread measured it').at(-1), {
@@ -101,8 +103,6 @@ t.test('a service speaks on a GPU, and goes on without it', { skip: missingGpu }
   t.notMatch(await warnings(), failed);
   t.notOk(await isLost(), 'SIGHUP when it is back: the GPU speaks again');
 
-  // A hang takes half a minute to be seen.
-  if (!isNight) return;
   writeFileSync(fault, 'hangs');
   const outcomes = await Promise.allSettled(Array.from({ length: 6 }, speak));
   const whole = outcomes.filter((made) => made.status === 'fulfilled' && made.value > 20_000).length;

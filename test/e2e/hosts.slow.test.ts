@@ -10,7 +10,7 @@ import { connect, SyrinxError } from '../../src/client/index.js';
 import { HostsProxy, type HostsProxyKind } from '../../scripts/rig/proxy.js';
 import { isNight, seedOfRun } from '../fuzz/check.js';
 import { temporaryFolder } from '../store/support.js';
-import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { hasPostgres, startPostgres } from '../support/postgres.js';
 import {
   freePort,
   prose,
@@ -261,7 +261,7 @@ const cheap = { response_format: { encoding: 'mulaw', sample_rate: 8_000 } };
  */
 const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> => {
   const folder = temporaryFolder(t);
-  const server = await PostgresServer.start();
+  const server = await startPostgres();
   t.teardown(() => server.stop());
   const { name, url } = await server.database();
   const seeds = Array.from({ length: 8 }, (_, i) => [`account-${i % 2}`, creditsPerKey] as const);

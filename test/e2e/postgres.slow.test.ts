@@ -14,7 +14,7 @@ import { store as storeProgram } from '../../scripts/store.js';
 import { usageReport } from '../../scripts/usage.js';
 import { HOUR_MS, randomEntries } from '../store/random-entries.js';
 import { memoryFolder } from '../store/support.js';
-import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { hasPostgres, startPostgres } from '../support/postgres.js';
 import { runner } from '../support/run-command.js';
 import { SCRIPTED, startService, type TestService, until } from '../support/service.js';
 import { openNative } from '../support/socket-client.js';
@@ -55,7 +55,7 @@ const fillStore = async (dataDir: string): Promise<void> => {
 };
 
 if (hasPostgres()) {
-  const server = await PostgresServer.start();
+  const server = await startPostgres();
   t.teardown(() => server.stop());
 
   t.test('keys, usage and console work on the database of STORE_URL', async (t) => {

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { keys as keysProgram } from '../../scripts/keys.js';
 import { store as storeProgram } from '../../scripts/store.js';
 import { isNight } from '../fuzz/check.js';
-import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { hasPostgres, startPostgres } from '../support/postgres.js';
 import { runner } from '../support/run-command.js';
 import {
   freePort,
@@ -24,7 +24,7 @@ import { listen, proseOf } from '../support/speech-oracle.js';
 const PATH = '/v1/tts';
 
 if (hasPostgres()) {
-  const server = await PostgresServer.start();
+  const server = await startPostgres();
   t.teardown(() => server.stop());
 
   const startOn = (t: Test, url: string, dataDir?: string): Promise<TestService> => {

@@ -2,12 +2,12 @@
 import t from 'tap';
 import { keys as keysProgram } from '../../scripts/keys.js';
 import { heardFrom } from '../support/heard.js';
-import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { hasPostgres, startPostgres } from '../support/postgres.js';
 import { runner } from '../support/run-command.js';
 import { SCRIPTED, startService, until } from '../support/service.js';
 
 t.test('every host follows within a second', { skip: !hasPostgres() && 'no PostgreSQL' }, async (t) => {
-  const server = await PostgresServer.start();
+  const server = await startPostgres();
   t.teardown(() => server.stop());
   const { url } = await server.database();
   const env = { STORE_URL: url, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', CONSOLE_PORT: 'off' };

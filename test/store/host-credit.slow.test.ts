@@ -7,7 +7,7 @@ import { exchange } from '../../src/store/postgres/exchanges.js';
 import { commitEntries } from '../../src/store/postgres/writer.js';
 import { findDamage } from '../../src/store/postgres/verification.js';
 import { seededRandom } from '../../scripts/rig/random.js';
-import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { hasPostgres, startPostgres } from '../support/postgres.js';
 import { seedOfRun, times } from '../fuzz/check.js';
 import { ACCOUNT, World, type Bank, type Entry, type Held } from './credit-world.js';
 import { usageOf } from './usage.js';
@@ -77,7 +77,7 @@ class PostgresBank implements Bank {
 }
 
 if (hasPostgres()) {
-  const server = await PostgresServer.start();
+  const server = await startPostgres();
   t.teardown(() => server.stop());
 
   /** A database of its own with one account. */

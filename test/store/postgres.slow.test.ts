@@ -14,7 +14,7 @@ import { connect, postgresStore } from '../../src/store/postgres/driver.js';
 import { migrations, SCHEMA } from '../../src/store/postgres/schema.js';
 import { declareSilentText } from '../../src/store/postgres/writer.js';
 import { StoreError, type StoreDriver, type StoreReader } from '../../src/store/store.js';
-import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { hasPostgres, startPostgres } from '../support/postgres.js';
 import { eventually, pause, until } from '../support/waiting.js';
 import { storeSuite } from './suite.js';
 import { temporaryFolder } from './support.js';
@@ -44,7 +44,7 @@ const untilHolds = async (holds: () => boolean): Promise<number> => {
 };
 
 if (hasPostgres()) {
-  const server = await PostgresServer.start();
+  const server = await startPostgres();
   t.teardown(() => server.stop());
 
   /** A driver, and what makes its readers see all that was committed. */

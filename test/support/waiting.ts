@@ -4,10 +4,12 @@ export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(r
 
 /** Waits until a condition holds, by polling. @returns false if it does not within `ms` */
 export const until = async (condition: () => boolean | Promise<boolean>, ms = 30_000): Promise<boolean> => {
-  const end = performance.now() + ms;
-  while (performance.now() < end) {
+  const startMs = performance.now();
+  const passedMs = (): number => performance.now() - startMs;
+  while (passedMs() < ms) {
     if (await condition()) return true;
-    await pause(5);
+    // Less often after a long wait: many a condition is a request.
+    await pause(Math.min(50, 5 + passedMs() / 20));
   }
   return condition();
 };
