@@ -364,6 +364,8 @@ export const limits = {
   consoleWordsMax: 500,
   /** UTF-16 units of the file of these words; beyond it further ones are refused. */
   consoleLexiconUnitsMax: 32_768,
+  /** Words of a lexicon that one answer of the console has; a search finds the others. */
+  consoleWordsShownMax: 1_000,
   /** Calls of the console that wait for the administration thread; a further one is answered 503. */
   administrationCallsMax: 128,
   /** Milliseconds after which an administration thread that ended is started again. */

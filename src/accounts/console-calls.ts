@@ -46,19 +46,29 @@ export interface AccountWord {
 /** A word that an account does not have yet. */
 export interface Addition {
   readonly entry: LexiconEntry;
+  /** The file has another form of it. */
+  readonly isChange: boolean;
   readonly write: () => void;
 }
 
-/** What was added to the lexicon of an account. */
-export interface AddedWord {
-  readonly account: string;
+export interface Removal {
   readonly entry: LexiconEntry;
+  /** It was one line. */
+  readonly isWhole: boolean;
+  readonly write: () => void;
 }
+
+/** What was added to the lexicon of an account, or removed from it. */
+export type ChangedWord<Change> = Omit<Change, 'write'> & { readonly account: string };
 
 /** The words of accounts, in files. */
 export interface AccountWords {
   /** @returns `null` if it is there already. @throws {AdministrationError} */
   addition(account: string, entry: AccountWord): Addition | null;
+  /** @returns `null` if it is not there */
+  removal(account: string, word: string): Removal | null;
+  /** Those that users keep in the console. */
+  list(account: string): readonly LexiconEntry[];
   /** All of the account. */
   remove(account: string): void;
 }
@@ -89,6 +99,28 @@ const callsOver = (
       const actor = userById(userId);
       return work(new Administration(within, { actor, nowMs }), new Overview(within, actor, nowMs));
     });
+
+  const changeWord = async <Change extends Addition | Removal>(
+    by: By,
+    accountId: number,
+    action: string,
+    details: string,
+    changeOf: (account: string) => Change | null,
+  ): Promise<ChangedWord<Change> | null> => {
+    const changed = await store.transact(async (transaction) => {
+      const actor = await userById(by.userId)(transaction);
+      const { name: account } = await findAccount(transaction, actor, { accountId });
+      const change = changeOf(account);
+      if (change === null) return null;
+      await record(transaction, actor, { atMs: nowMs(), action, subject: account, details });
+      return { account, ...change };
+    });
+    if (changed === null) return null;
+    // After the record: no word changes that the audit table lacks.
+    const { write, ...rest } = changed;
+    write();
+    return rest;
+  };
 
   return {
     claimed: () => access.claimed(),
@@ -201,25 +233,19 @@ const callsOver = (
     playgroundKey: async (by: By, { accountId }: OfAccount) =>
       (await actAs(by).playgroundKey({ accountId })).keyId,
 
+    words: (by: By, { accountId }: OfAccount) =>
+      store.read(async (view) => {
+        const { name } = await findAccount(view, await userById(by.userId)(view), { accountId });
+        return { account: name, own: words.list(name) };
+      }),
     /** @returns `null` if the word is there already */
-    addWord: async (
-      by: By,
-      { accountId, word, spoken }: OfAccount & AccountWord,
-    ): Promise<AddedWord | null> => {
-      const added = await store.transact(async (transaction) => {
-        const actor = await userById(by.userId)(transaction);
-        const { name: subject } = await findAccount(transaction, actor, { accountId });
-        const addition = words.addition(subject, { word, spoken });
-        if (addition === null) return null;
-        const details = `${word} = ${spoken}`;
-        await record(transaction, actor, { atMs: nowMs(), action: 'lexicon.add', subject, details });
-        return { account: subject, ...addition };
-      });
-      // After the record: no word is there that the audit table lacks.
-      if (added === null) return null;
-      added.write();
-      return { account: added.account, entry: added.entry };
-    },
+    addWord: (by: By, { accountId, word, spoken }: OfAccount & AccountWord) =>
+      changeWord(by, accountId, 'lexicon.add', `${word} = ${spoken}`, (name) =>
+        words.addition(name, { word, spoken }),
+      ),
+    /** @returns `null` if the word is not there */
+    removeWord: (by: By, { accountId, word }: OfAccount & Pick<AccountWord, 'word'>) =>
+      changeWord(by, accountId, 'lexicon.remove', word, (name) => words.removal(name, word)),
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     names: (by: By, question: NamesQuestion) => viewAs(by).names(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),

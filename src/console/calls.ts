@@ -18,6 +18,7 @@ import { ConsoleRefusal } from './refusal.js';
 import type { Sayer } from './said.js';
 import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
+import { wordsView, type WordBounds } from './words.js';
 
 /** `person`: a user at the page, and no program with the user's token. */
 type Who = 'anyone' | 'person' | 'signedIn' | 'operator';
@@ -55,6 +56,8 @@ export const callRules = {
   lexicons: { who: 'signedIn', validate: typia.createValidateEquals<Question<'lexicons'>>() },
   said: { who: 'signedIn', validate: typia.createValidateEquals<Question<'said'>>() },
   addWord: { who: 'signedIn', validate: typia.createValidateEquals<Question<'addWord'>>() },
+  removeWord: { who: 'signedIn', validate: typia.createValidateEquals<Question<'removeWord'>>() },
+  words: { who: 'signedIn', validate: typia.createValidateEquals<Question<'words'>>() },
   accounts: { who: 'operator', validate: typia.createValidateEquals<Question<'accounts'>>() },
   createAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'createAccount'>>() },
   credit: { who: 'operator', validate: typia.createValidateEquals<Question<'credit'>>() },
@@ -122,7 +125,8 @@ export interface CallsParts {
     view(): VoicesView;
     reload(): void;
   };
-  readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'reload'>;
+  readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'reload' | 'remove' | 'wordsOf'>;
+  readonly wordBounds: WordBounds;
   readonly sayer: Pick<Sayer, 'said'>;
   readonly past: Past;
   /** The console's own address, without a slash at its end. */
@@ -169,7 +173,7 @@ const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal({ code:
 
 export const createCalls = (parts: CallsParts): Answers => {
   const { about, administration, admission, browserTokens, lexicons, onEnded } = parts;
-  const { past, sayer, settled, throttle, url, voices } = parts;
+  const { past, sayer, settled, throttle, url, voices, wordBounds } = parts;
   const installed = (): Installed => ({ voices: voices.ids, lexicons: lexicons.names });
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
@@ -302,11 +306,26 @@ export const createCalls = (parts: CallsParts): Answers => {
       if (!lexicons.hasRoomFor(question.word, question.spoken))
         throw conflict('The lexicons of the service are full: an operator removes entries first.');
       const added = await administration.addWord(sessionOf(caller).user, question);
-      if (added !== null && !lexicons.add(added.account, added.entry))
+      if (added !== null && !lexicons.add(added.account, added.entry, added.isChange))
         throw conflict(
           'The word is in the lexicon, but is not used: an operator removes other forms of it first.',
         );
       return {};
+    },
+    removeWord: async (question, caller) => {
+      const removed = await administration.removeWord(sessionOf(caller).user, question);
+      if (removed === null)
+        throw new ConsoleRefusal({
+          code: 'notFound',
+          message: 'The console keeps no such word: an operator can take it out of its file.',
+        });
+      if (removed.isWhole) lexicons.remove(removed.account, removed.entry);
+      else await lexicons.reload();
+      return {};
+    },
+    words: async (question, caller) => {
+      const { account, own } = await administration.words(sessionOf(caller).user, question);
+      return wordsView(lexicons.wordsOf(account), own, question.search, wordBounds);
     },
     accounts: afterSettling('accounts'),
     createAccount: stored('createAccount'),

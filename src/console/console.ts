@@ -58,7 +58,7 @@ export interface ConsoleParts extends VoicesParts {
   readonly browserTokens: BrowserTokens | null;
   readonly ledger: Pick<Ledger, 'settled'>;
   readonly speech: Speech;
-  readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'of' | 'reload'>;
+  readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'of' | 'reload' | 'remove' | 'wordsOf'>;
   readonly live: () => Promise<LiveView>;
   readonly past: Past;
   readonly bounds: Bounds;
@@ -128,6 +128,7 @@ export class Console {
         about,
         settled,
       },
+      wordBounds: bounds,
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });

@@ -254,6 +254,34 @@ export interface SaidQuestion {
   readonly normalize: boolean;
 }
 
+/** What is heard before a word is added. Answered as `POST /v1/tts`. */
+export interface HearQuestion {
+  readonly voice: string & tags.MaxLength<200>;
+  readonly word: Entry;
+  readonly spoken: Entry;
+}
+
+/** A word of the lexicon of an account. */
+export interface WordView {
+  readonly word: string;
+  /** Another spelling, or phonemes between slashes. */
+  readonly spoken: string;
+  /** Of voices of this language only. */
+  readonly language: string | null;
+  /** Users keep it in the console. The others are in files of operators. */
+  readonly isOwn: boolean;
+}
+
+export interface WordsView {
+  /** Those that are like the search, in the order of the alphabet. */
+  readonly words: readonly WordView[];
+  /** How many are like it, with those that the answer has no room for. */
+  readonly found: number;
+  /** Words that users keep, and may keep. */
+  readonly own: number;
+  readonly ownMax: number;
+}
+
 export interface SaidView {
   readonly spoken: string;
   /** The voice knows phonemes; otherwise each `ipa` is empty. */
@@ -345,6 +373,10 @@ export interface Calls {
   said: Call<SaidQuestion, SaidView>;
   /** Adds a word to the account's lexicon, or changes it. The next utterance uses it. */
   addWord: Call<{ readonly accountId: Id; readonly word: Entry; readonly spoken: Entry }, Nothing>;
+  /** Takes a word that users added out of the account's lexicon. */
+  removeWord: Call<{ readonly accountId: Id; readonly word: Entry }, Nothing>;
+  /** The words of the account's lexicon. */
+  words: Call<{ readonly accountId: Id; readonly search: string & tags.MaxLength<100> }, WordsView>;
 
   // Operators.
   accounts: Call<Nothing, readonly AccountView[]>;
@@ -394,6 +426,7 @@ export type Answer<N extends CallName> = Calls[N]['answer'];
  *   GET  /api/usage.csv?accountId&fromMs&toMs&step   all rows of `usage`
  *   GET  /api/audit.csv?search&kind                  operators: all rows of `audit`
  *   GET  /api/administration.json  these calls, as an OpenAPI document
+ *   POST /api/hear?accountId        a word as it would be said with a new entry: see `HearQuestion`; it costs the word
  *   GET  /api/sample?voice         a short mp3 of a voice, made once and kept in memory; costs nothing
  *
  * And the routes of the specification, for the hidden key of the account: a member's own, an operator's choice. They answer

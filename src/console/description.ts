@@ -30,6 +30,8 @@ const summaries: Readonly<Record<DescribedCall, string>> = {
   lexicons: 'The names of the lexicons that keys and accounts can have',
   said: 'What will be said of a text',
   addWord: 'Teach the lexicon of an account a word',
+  removeWord: 'Take a word that was added out of the lexicon of an account',
+  words: 'The words of the lexicon of an account',
   accounts: 'All accounts',
   createAccount: 'Create an account, without a limit of credit if `credits` is null',
   credit: 'Add credit to an account that has a limit',

@@ -4,6 +4,8 @@
  */
 import typia from 'typia';
 import type { Admission } from '../accounts/admission.js';
+import { parseJsonBody, type Refusal } from '../api/body.js';
+import { defaultCodecFormat } from '../api/formats.js';
 import { operations, type OperationId } from '../api/operations.js';
 import type { Member } from '../byte-budget.js';
 import { readBody } from '../front/body-reader.js';
@@ -19,14 +21,16 @@ import {
   type KeyedOperations,
   type SpecificationParts,
 } from '../front/specification.js';
-import { speak } from '../front/speech-route.js';
+import { speak, type Parser } from '../front/speech-route.js';
 import { specificationProtocol, type SocketProtocol } from '../front/ws/protocol.js';
 import type { SocketAuthentication } from '../front/ws/socket-route.js';
 import { Query } from '../front/query.js';
 import type { ActiveKey } from '../store/store.js';
+import { ipaOf } from '../text/ipa.js';
+import { formUnitsPerWordUnit } from '../text/lexicon.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
-import type { Question } from './contract.js';
+import type { HearQuestion, Question } from './contract.js';
 import type { Door } from './dispatch.js';
 import type { Session, Sessions } from './sessions.js';
 
@@ -100,6 +104,36 @@ const speakRoute =
     });
   };
 
+const isHearQuestion = typia.createEquals<HearQuestion>();
+
+const refuseHearing = (message: string, field?: string): Refusal => ({
+  ok: false,
+  status: 400,
+  body: JSON.stringify({ code: 'badRequest', message, field }),
+});
+
+/** A word in a spoken form that the lexicon of the account may get. */
+const hearBody: Parser = (bytes, head, bounds) => {
+  const json = parseJsonBody(bytes, head.contentType, bounds);
+  if (!json.ok) return json;
+  if (!isHearQuestion(json.value))
+    return refuseHearing('Give a word and its spoken form, of 1 to 200 characters each.');
+  const { spoken, voice, word } = json.value;
+  const request = { settings: { voiceId: voice }, format: defaultCodecFormat('mp3'), timestamps: false };
+  const phonemes = /^\/(.+)\/$/.exec(spoken.trim())?.[1];
+  if (phonemes === undefined) return { ok: true, request: { ...request, text: spoken } };
+  const form = ipaOf(phonemes);
+  if ('sign' in form)
+    return refuseHearing(
+      `"${form.sign}" in the phonemes is not a sign of the IPA that voices know`,
+      'spoken',
+    );
+  // Speech is charged by its written words.
+  if (form.ipa.length > formUnitsPerWordUnit * word.length)
+    return refuseHearing(`The phonemes may have ${formUnitsPerWordUnit * word.length} characters`, 'spoken');
+  return { ok: true, request: { ...request, text: word, pieces: [{ text: word, form }] } };
+};
+
 const jsonRoute =
   (parts: PlaygroundParts, body: (key: ActiveKey) => string): Handler =>
   (exchange, head) => {
@@ -130,10 +164,14 @@ export const playgroundRoutes = (parts: PlaygroundParts): readonly Route[] => {
       if (door.admits(exchange, head)) reply(exchange, readyAnswer(readiness));
     },
   };
-  return (Object.keys(handlers) as OperationId[]).map((id) => {
-    const { method, path } = operations[id];
-    return { method, path: pathOf(path), handler: handlers[id] };
-  });
+  const hear = { ...speaking.createSpeech, parse: hearBody };
+  return [
+    { method: 'post', path: '/api/hear', handler: speakRoute(parts, hear) },
+    ...(Object.keys(handlers) as OperationId[]).map((id) => {
+      const { method, path } = operations[id];
+      return { method, path: pathOf(path), handler: handlers[id] };
+    }),
+  ];
 };
 
 /** The protocol of the specification has no word for it: a key says it for its sockets, and here the page does. */

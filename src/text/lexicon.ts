@@ -22,6 +22,8 @@ export interface LexiconEntry {
   readonly form: SpokenForm;
 }
 
+/** A spoken form that users of an account give may be as much longer than its word. */
+export const formUnitsPerWordUnit = 16;
 /** The most words of a phrase. */
 export const phraseWordsMax = 5;
 /** The most entries that differ only in case or language. */
@@ -37,11 +39,8 @@ export const foldOf = (text: string): string => plain(text).toLowerCase();
 const opening = /^[([{"'‘’“«‹„¿¡*_]+/;
 const closing = /(?<![.,;:!?…)\]}"'’”»›*_。，！？।])[.,;:!?…)\]}"'’”»›*_。，！？।]+$/;
 
-const unitsOf = (entries: readonly LexiconEntry[]): number =>
-  entries.reduce(
-    (sum, { written, form }) => sum + written.length + ('ipa' in form ? form.ipa : form.spelling).length,
-    0,
-  );
+const textOf = ({ form }: LexiconEntry): string => ('ipa' in form ? form.ipa : form.spelling);
+const unitsOf = (entry: LexiconEntry): number => entry.written.length + textOf(entry).length;
 
 export class Lexicon {
   /** What it holds for: `service`, `voice NAME` or `account NAME`. */
@@ -50,6 +49,8 @@ export class Lexicon {
   readonly #entries = new Map<string, LexiconEntry[]>();
   /** The most words of a phrase that begins with this one. */
   readonly #longest = new Map<string, number>();
+  /** The entry that each replaced: it holds again if the new one is removed. */
+  readonly #replaced = new Map<LexiconEntry, LexiconEntry>();
   #size = 0;
   #units = 0;
 
@@ -66,24 +67,54 @@ export class Lexicon {
     return this.#units;
   }
 
-  /** A later entry for the same word, case and language replaces an earlier one. @returns false if there is no room */
-  add(entry: LexiconEntry): boolean {
+  /** All, in no order. */
+  *entries(): Generator<LexiconEntry> {
+    for (const variants of this.#entries.values()) yield* variants;
+  }
+
+  /**
+   * A later entry for the same word, case and language replaces an earlier one.
+   *
+   * @param isChange the earlier one is gone from its file
+   * @returns false if there is no room
+   */
+  add(entry: LexiconEntry, isChange = false): boolean {
     const key = foldOf(entry.written);
     const variants = this.#entries.get(key) ?? [];
-    const same = variants.findIndex(
-      (known) =>
-        known.language === entry.language &&
-        known.caseRule === entry.caseRule &&
-        (entry.caseRule === 'any' || known.written === entry.written),
-    );
+    const same = variants.findIndex((known) => isSame(known, entry));
     if (same < 0 && variants.length >= variantsMax) return false;
-    const replaced = same < 0 ? [] : variants.splice(same, 1);
-    this.#size += 1 - replaced.length;
-    this.#units += unitsOf([entry]) - unitsOf(replaced);
+    const [earlier] = same < 0 ? [] : variants.splice(same, 1);
+    // A reading may have found the entry already.
+    const isGone = isChange || (earlier !== undefined && textOf(earlier) === textOf(entry));
+    let below = earlier;
+    if (earlier === undefined) this.#size++;
+    else if (isGone) {
+      below = this.#replaced.get(earlier);
+      this.#replaced.delete(earlier);
+      this.#units -= unitsOf(earlier);
+    }
+    if (below !== undefined) this.#replaced.set(entry, below);
+    this.#units += unitsOf(entry);
     variants.unshift(entry);
     this.#entries.set(key, variants);
     const words = key.split(' ');
     this.#longest.set(words[0]!, Math.max(words.length, this.#longest.get(words[0]!) ?? 0));
+    return true;
+  }
+
+  /** Takes an entry out; the one that it replaced holds again. @returns false if it is not there */
+  remove(entry: LexiconEntry): boolean {
+    const key = foldOf(entry.written);
+    const variants = this.#entries.get(key) ?? [];
+    const at = variants.findIndex((known) => isSame(known, entry) && textOf(known) === textOf(entry));
+    const found = variants[at];
+    if (found === undefined) return false;
+    const below = this.#replaced.get(found);
+    this.#replaced.delete(found);
+    variants.splice(at, 1, ...(below === undefined ? [] : [below]));
+    if (below === undefined) this.#size--;
+    this.#units -= unitsOf(found);
+    if (variants.length === 0) this.#entries.delete(key);
     return true;
   }
 
@@ -105,6 +136,12 @@ export class Lexicon {
     );
   }
 }
+
+/** Whether one replaces the other. */
+const isSame = (one: LexiconEntry, other: LexiconEntry): boolean =>
+  one.language === other.language &&
+  one.caseRule === other.caseRule &&
+  (other.caseRule === 'any' || one.written === other.written);
 
 const ignoresCase = ({ caseRule, written: text }: LexiconEntry): boolean =>
   caseRule === 'any' || (caseRule === 'smart' && !/\p{Lu}/u.test(text));

@@ -99,8 +99,8 @@ export interface LexiconsParts {
 export class Lexicons {
   readonly #parts: LexiconsParts;
   #scopes = new Map<string, Lexicon>();
-  /** Words that were added since a reading began: it may have read their files before. */
-  #added: (readonly [Scope, LexiconEntry])[] = [];
+  /** Since a reading began: it may have read these files before. */
+  #changes: ((scopes: Map<string, Lexicon>) => boolean)[] = [];
   /** Of missing lexicons that the log has since the last reading. */
   readonly #missed = new Set<string>();
   #reading: Promise<void> | undefined;
@@ -155,12 +155,28 @@ export class Lexicons {
    * The file of an account has one more word. To read all files again for it would take a core from speech for as long as a
    * member adds words.
    *
+   * @param isChange the word had another form in that file
    * @returns false if the account has too many forms of the word
    */
-  add(account: string, entry: LexiconEntry): boolean {
-    const scope = { kind: 'account', name: account } as const;
-    if (this.#reading !== undefined) this.#added.push([scope, entry]);
-    return lexiconAt(this.#scopes, scope).add(entry);
+  add(account: string, entry: LexiconEntry, isChange = false): boolean {
+    return this.#change(account, (lexicon) => lexicon.add(entry, isChange));
+  }
+
+  /** The file of an account has one word less. */
+  remove(account: string, entry: LexiconEntry): void {
+    this.#change(account, (lexicon) => lexicon.remove(entry));
+  }
+
+  /** All words of an account, of all its files, as the next utterance uses them. */
+  wordsOf(account: string): Iterable<LexiconEntry> {
+    return this.#scopes.get(`account ${account}`)?.entries() ?? [];
+  }
+
+  #change(account: string, apply: (lexicon: Lexicon) => boolean): boolean {
+    const change = (scopes: Map<string, Lexicon>) =>
+      apply(lexiconAt(scopes, { kind: 'account', name: account }));
+    if (this.#reading !== undefined) this.#changes.push(change);
+    return change(this.#scopes);
   }
 
   /** Ends a reading. Idempotent. */
@@ -206,7 +222,7 @@ export class Lexicons {
   async #read(): Promise<void> {
     const { folder, log } = this.#parts;
     this.#missed.clear();
-    this.#added = [];
+    this.#changes = [];
     if (!existsSync(folder)) {
       this.#scopes = new Map();
       return;
@@ -219,7 +235,7 @@ export class Lexicons {
       read = await this.#readOnce(refused);
     }
     const { done, scopes, crowded } = read.answer;
-    for (const [scope, entry] of this.#added) lexiconAt(scopes, scope).add(entry);
+    for (const change of this.#changes) change(scopes);
     this.#scopes = scopes;
     this.#missed.clear();
     for (const { path, line, fault } of done.findings)

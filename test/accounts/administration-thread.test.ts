@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
-import { ConsoleDesk } from '../../src/accounts/console-calls.js';
+import { ConsoleDesk, type AccountWords } from '../../src/accounts/console-calls.js';
 import type { SpeakingDefaults } from '../../src/api/speech-settings.js';
 import { hashToken } from '../../src/accounts/tokens.js';
 import { startAdministration, type ConsoleAdministration } from '../../src/console/administration.js';
@@ -56,6 +56,14 @@ const refusalOf = async (call: Promise<unknown>): Promise<ConsoleRefusal> => {
   if (error instanceof ConsoleRefusal) return error;
   throw error;
 };
+
+/** No files: `addition` says what an act would write. */
+const wordsWith = (addition: AccountWords['addition']): AccountWords => ({
+  addition,
+  removal: () => null,
+  list: () => [],
+  remove: () => undefined,
+});
 
 t.test('a whole life in the console: claim, account, key, invitation, deletion, audit', async (t) => {
   const { administration, session, root } = await claimed(t);
@@ -250,7 +258,11 @@ t.test('an act that is done is answered, whatever happens to the store then', as
     close: () => undefined,
   };
   const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => actsOnly };
-  const desk = new ConsoleDesk(driver, limits, { addition: () => null, remove: () => undefined });
+  const desk = new ConsoleDesk(
+    driver,
+    limits,
+    wordsWith(() => null),
+  );
   const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
   const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, INSTALLED]);
@@ -283,10 +295,11 @@ t.test('a word is written only when its record is committed', async (t) => {
     form: { spelling: 'teapot' },
   } as const;
   const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => failing };
-  const desk = new ConsoleDesk(driver, limits, {
-    addition: () => ({ entry, write: () => written++ }),
-    remove: () => undefined,
-  });
+  const desk = new ConsoleDesk(
+    driver,
+    limits,
+    wordsWith(() => ({ entry, isChange: false, write: () => written++ })),
+  );
   const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
   const question = { accountId: 1, word: 'kettle', spoken: 'teapot' };

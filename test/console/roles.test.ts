@@ -54,6 +54,8 @@ t.test('every route with every role and with none', async (t) => {
     lexicons: {},
     said: { accountId, voice: 'wren', text: 'Hello.', normalize: false },
     addWord: { accountId, word: 'kettle', spoken: 'teapot' },
+    words: { accountId, search: '' },
+    removeWord: { accountId, word: 'kettle' },
     accounts: {},
     createAccount: { name: 'third', credits: null },
     credit: { accountId, credits: 5 },
@@ -95,9 +97,15 @@ t.test('every route with every role and with none', async (t) => {
     for (const name of ['claim', 'invitation', 'acceptInvitation'] as const)
       t.match(await statusOf(nobody, name), /^(?:403|404|409)$/, name);
     t.equal(await statusOf(nobody, 'signIn'), 403);
-    for (const path of ['/api/live', '/api/sample?voice=wren', `/api/usage.csv?fromMs=0&toMs=1&step=day`])
+    for (const path of [
+      '/api/live',
+      '/api/audit.csv',
+      '/api/sample?voice=wren',
+      `/api/usage.csv?fromMs=0&toMs=1&step=day`,
+    ])
       t.equal((await nobody.ask(path)).status, 401, path);
     t.equal((await nobody.post(`/api/v1/tts/stream?accountId=${accountId}`, {})).status, 401);
+    t.equal((await nobody.post(`/api/hear?accountId=${accountId}`, {})).status, 401);
     const forged = new ConsoleClient(service.consolePort);
     forged.cookies.set('syrinx-session', 'A'.repeat(43));
     for (const name of closed) t.equal(await statusOf(forged, name), 401, name);
@@ -117,6 +125,9 @@ t.test('every route with every role and with none', async (t) => {
     t.match((await stranger.post('/api/requests', allRequests)).status, /^(?:403|404)$/, 'requests of all');
     t.match((await stranger.post('/api/users', { accountId: null })).status, /^(?:403|404)$/, 'operators');
     t.equal((await stranger.ask('/api/live')).status, 403);
+    t.equal((await stranger.ask('/api/audit.csv')).status, 403);
+    const word = { voice: 'wren', word: 'kettle', spoken: 'pot' };
+    t.match((await stranger.post(`/api/hear?accountId=${accountId}`, word)).status, /^(?:403|404)$/);
     const csv = `/api/usage.csv?accountId=${accountId}&fromMs=0&toMs=1&step=day`;
     t.match((await stranger.ask(csv)).status, /^(?:403|404)$/);
     t.match((await stranger.ask(csv.replace(/accountId=\d+&/, ''))).status, /^(?:403|404)$/);

@@ -154,7 +154,12 @@ export const peopleSuite = (
     const { driver, store } = await open(t);
     const operator = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
     const userId = await store.transact(async (transaction) => transaction.addUser(operator, 1));
-    const desk = new ConsoleDesk(driver, limits, { addition: () => null, remove: () => undefined });
+    const desk = new ConsoleDesk(driver, limits, {
+      addition: () => null,
+      list: () => [],
+      removal: () => null,
+      remove: () => undefined,
+    });
     t.teardown(() => desk.close());
     const credentials = { name: 'a\0b', password: 'p\0q'.repeat(4) };
     const by = { userId };

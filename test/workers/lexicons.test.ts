@@ -239,17 +239,22 @@ t.test(
     const lexicons = new Lexicons({ folder, bounds: { ...limits, lexiconEntriesMax: 3 }, log, entry });
     t.teardown(() => lexicons.close());
     await lexicons.reload();
-    const add = (account: string, written: string, spelling: string) =>
-      lexicons.add(account, { written, caseRule: 'smart', language: null, form: { spelling } });
+    const entryOf = (written: string, spelling: string) =>
+      ({ written, caseRule: 'smart', language: null, form: { spelling } }) as const;
+    const add = (account: string, written: string, spelling: string, isChange = false) =>
+      lexicons.add(account, entryOf(written, spelling), isChange);
     const spoken = (account: string) =>
       pronounced(lexicons.of(account, { voiceId: '' }), 'one two', wordSpans('one two'), 'en').map(
         (form) => form.spoken,
       );
     t.ok(add('ada', 'two', '2'));
     t.strictSame(spoken('ada'), ['1', '2']);
-    for (let index = 0; index < 10; index++) t.ok(add('ada', 'one', `uno${index}`));
+    for (let index = 0; index < 10; index++) t.ok(add('ada', 'one', `uno${index}`, index > 0));
     t.strictSame(spoken('ada'), ['uno9', '2']);
     t.ok(lexicons.hasRoomFor('three', '3'), 'a new form takes the room of the one before');
+    lexicons.remove('ada', entryOf('one', 'uno9'));
+    t.strictSame(spoken('ada'), ['1', '2'], 'the form that it replaced holds again');
+    t.ok(add('ada', 'one', 'uno9'));
     t.ok(add('bob', 'one', 'un'));
     t.strictSame(spoken('bob'), ['un'], 'the first word of an account');
     t.notOk(lexicons.hasRoomFor('three', '3'));
@@ -257,6 +262,7 @@ t.test(
     const reading = lexicons.reload();
     t.ok(add('ada', 'two', 'due'));
     t.strictSame(spoken('ada'), ['uno9', 'due'], 'before it ends');
+    lexicons.remove('bob', entryOf('one', 'un'));
     await reading;
     t.strictSame(spoken('ada'), ['1', 'due'], 'and after it');
     t.strictSame(spoken('bob'), []);

@@ -5,13 +5,10 @@ import type { AccountWord, AccountWords, Addition } from '../../src/accounts/con
 import { writeSecret } from '../../src/accounts/secret-file.js';
 import type { Bounds } from '../../src/limits.js';
 import { AdministrationError } from '../../src/store/store.js';
-import { foldOf, variantsMax } from '../../src/text/lexicon.js';
+import { foldOf, formUnitsPerWordUnit, type LexiconEntry, variantsMax } from '../../src/text/lexicon.js';
 import { CONSOLE_FILE, type EntryBounds, parsePlain } from './entries.js';
 
 type WriteBounds = EntryBounds & Pick<Bounds, 'consoleWordsMax' | 'consoleLexiconUnitsMax'>;
-
-/** A spoken form may be as much longer than its word. */
-const formUnitsPerWordUnit = 16;
 
 /** @returns the lines of the file; none if there is no file yet. Parsing them would hold up the other calls of the console. */
 const linesOf = (path: string): string[] => {
@@ -54,6 +51,7 @@ const addition = (
   if (entry === undefined)
     throw refuse(`This cannot be an entry: ${findings[0]?.fault ?? 'the word begins with # or @'}`, 'spoken');
   const { written, form } = entry;
+  let isChange = false;
   // Speech is charged by its written words.
   const formUnitsMax = formUnitsPerWordUnit * written.length;
   if (('ipa' in form ? form.ipa : form.spelling).length > formUnitsMax)
@@ -68,6 +66,7 @@ const addition = (
     if (known.includes(line)) return null;
     // One that is written in another way stays, and the later line wins.
     const others = known.filter((other) => !other.startsWith(`${written}\t`));
+    isChange = others.length < known.length;
     const added = [...others, line];
     const { consoleWordsMax, consoleLexiconUnitsMax } = bounds;
     if (added.length > consoleWordsMax || added.join('\n').length >= consoleLexiconUnitsMax)
@@ -92,12 +91,35 @@ const addition = (
     const added = lines();
     if (added !== null) writeSecret(path, added.join('\n'));
   };
-  return { entry, write };
+  return { entry, isChange, write };
 };
+
+/** A line of the file; `null` if it has no entry. */
+const entryIn = (line: string, bounds: WriteBounds): LexiconEntry | null =>
+  parsePlain(line, bounds).entries[0] ?? null;
 
 /** @param folder of all lexicons */
 export const accountWords = (folder: string, bounds: WriteBounds): AccountWords => ({
   addition: (account, entry) => addition(folder, account, entry, bounds),
+  list: (account) => {
+    const path = pathOf(folder, account);
+    return (path === null ? [] : linesOf(path)).flatMap((line) => {
+      const entry = entryIn(line, bounds);
+      return entry === null ? [] : [entry];
+    });
+  },
+  removal: (account, word) => {
+    const path = pathOf(folder, account);
+    const lines = path === null ? [] : linesOf(path);
+    const found = lines.filter((line) => entryIn(line, bounds)?.written === word);
+    const entry = entryIn(found.at(-1) ?? '', bounds);
+    if (path === null || entry === null) return null;
+    const write = (): void => {
+      const rest = linesOf(path).filter((line) => entryIn(line, bounds)?.written !== word);
+      writeSecret(path, rest.join('\n'));
+    };
+    return { entry, isWhole: found.length === 1, write };
+  },
   remove: (account) => {
     const path = pathOf(folder, account);
     if (path !== null) rmSync(path, { force: true });

@@ -10,6 +10,7 @@ import { AccountsPage } from './pages/accounts.js';
 import { AuditPage } from './pages/audit.js';
 import { AcceptPage, ClaimPage, SignInPage } from './pages/enter.js';
 import { KeysPage } from './pages/keys.js';
+import { LexiconPage } from './pages/lexicon.js';
 import { OperatorsPage } from './pages/operators.js';
 import { ProfilePage } from './pages/profile.js';
 import { AllRequestsPage } from './pages/requests.js';
@@ -51,6 +52,8 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
       return <ConnectPage />;
     case '/docs':
       return <DocsPage />;
+    case '/lexicon':
+      return <LexiconPage />;
     case '/voices':
       return <VoicesPage />;
     case '/profile':

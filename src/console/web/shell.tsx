@@ -24,6 +24,7 @@ const linksOf = ({ role, accountId }: User): readonly (readonly PageLink[])[] =>
   const speech: readonly PageLink[] = [
     { path: '/playground', label: 'Playground', icon: 'playground' },
     { path: '/voices', label: 'Voices', icon: 'voices' },
+    { path: '/lexicon', label: 'Lexicon', icon: 'lexicon' },
   ];
   const programs: readonly PageLink[] = [
     { path: '/connect', label: 'Connect', icon: 'connect' },

@@ -1,12 +1,10 @@
 /** What will be said of the text: its spoken form, and each word with its sounds. A word can get another form. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Answer, Question } from '../../contract.js';
-import { call } from '../call.js';
-import { Field, Form, textOf } from '../parts/form.js';
+import { AddWord } from '../parts/add-word.js';
 import { Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { showToast } from '../parts/toast.js';
-import { refresh, useCall } from '../use-call.js';
+import { useCall } from '../use-call.js';
 
 /** While a person types, nothing is asked. */
 const restMs = 500;
@@ -22,42 +20,22 @@ const useRested = <T,>(value: T): T => {
 
 const marks = /^[([{"'‘’“«¿¡*_]+|(?<![.,;:!?…)\]}"'’”»*_])[.,;:!?…)\]}"'’”»*_]+$/g;
 
-const AddWord = (props: {
-  readonly accountId: number;
-  readonly word: string;
-  readonly onDone: () => void;
-}) => (
-  <Form
-    submit="Add to the lexicon"
-    onCancel={props.onDone}
-    onSubmit={async (values) => {
-      const [word, spoken] = [textOf(values, 'word'), textOf(values, 'spoken')];
-      await call('addWord', { accountId: props.accountId, word, spoken });
-      await refresh();
-      showToast(`${word} is in the lexicon. It holds from the next utterance on.`);
-      props.onDone();
-    }}
-  >
-    <Field name="word" label="Word" defaultValue={props.word} required maxLength={200} />
-    <Field
-      name="spoken"
-      label="Say"
-      hint="Another spelling, or phonemes between slashes: /təˈmɑːtoʊ/"
-      required
-      maxLength={200}
-      autoFocus
-    />
-  </Form>
-);
-
-const Words = ({ accountId, said }: { readonly accountId: number; readonly said: Answer<'said'> }) => {
+const Words = (props: { readonly question: Question<'said'>; readonly said: Answer<'said'> }) => {
+  const { question, said } = props;
+  const { accountId, voice } = question;
   const [chosen, setChosen] = useState<string | null>(null);
   return (
     <div class="stack">
       <p class="pg-text">{said.spoken}</p>
       {!said.hasPhonemes && <p class="hint">This voice reads letters: it has no phonemes.</p>}
       {chosen !== null && (
-        <AddWord key={chosen} accountId={accountId} word={chosen} onDone={() => setChosen(null)} />
+        <AddWord
+          key={chosen}
+          accountId={accountId}
+          voice={voice}
+          word={chosen}
+          onDone={() => setChosen(null)}
+        />
       )}
       <Table
         caption="Words and their sounds"
@@ -89,11 +67,7 @@ const Words = ({ accountId, said }: { readonly accountId: number; readonly said:
 
 const Saying = ({ question }: { readonly question: Question<'said'> }) => {
   const rested = useRested(question);
-  return (
-    <Shown of={useCall('said', rested)}>
-      {(said) => <Words accountId={question.accountId} said={said} />}
-    </Shown>
-  );
+  return <Shown of={useCall('said', rested)}>{(said) => <Words question={question} said={said} />}</Shown>;
 };
 
 export const WhatIsSaid = ({ question }: { readonly question: Question<'said'> }) => {
