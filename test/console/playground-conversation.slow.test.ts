@@ -1,5 +1,10 @@
 /** The playground in a browser: a conversation over a WebSocket, with several contexts, until it is cut. */
+import { execFile } from 'node:child_process';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import t from 'tap';
+import { packageRoot } from '../support/package-root.js';
 import { until } from '../support/service.js';
 import { ask } from './browser-rig.js';
 import { enterPlayground, SILENT_MS_MAX } from './playground-ears.js';
@@ -61,6 +66,58 @@ t.test(
     );
   },
 );
+
+t.test('format and numbers are chosen; the list follows until its reader scrolls up', async (t) => {
+  await page.reload();
+  await page.getByRole('tab', { name: 'Conversation' }).click();
+  await tab.getByLabel('Format').selectOption('mulaw');
+  await tab.getByLabel('Speak numbers, dates and money as words').uncheck();
+  const socket = page.waitForEvent('websocket');
+  await ada.button('Open a context').click();
+  t.match((await socket).url(), /accountId=\d+&normalize=false$/);
+  t.ok(await tab.getByLabel('Speak numbers, dates and money as words').isDisabled());
+  const box = contexts.getByLabel('Text, sent as you type');
+  await box.fill('It costs $12. That is all there is to say about the price of this ticket.');
+  await box.press('Control+Enter');
+  t.ok(await until(async () => (await frames()).some(({ frame }) => 'flush_completed' in frame)));
+  const [started] = await frames();
+  t.match(started?.frame, { start_context: { response_format: { encoding: 'mulaw', sample_rate: 8_000 } } });
+  t.ok(await until(async () => (await ears.heard()).rate === 8_000), 'it is heard at its rate');
+
+  const list = tab.locator('.frames');
+  const top = () => page.evaluate<number>("document.querySelector('.frames').scrollTop");
+  const below = async () =>
+    (await page.evaluate<number>(
+      "document.querySelector('.frames').scrollHeight - document.querySelector('.frames').clientHeight",
+    )) - (await top());
+  t.ok(await until(async () => (await below()) < 2), 'the newest is in view');
+  await list.hover();
+  await page.mouse.wheel(0, -200);
+  await ada.button('Follow the newest').waitFor();
+  const before = await top();
+  await box.fill('One more.');
+  await box.press('Control+Enter');
+  t.ok(
+    await until(async () => (await frames()).filter(({ frame }) => 'flush_completed' in frame).length === 2),
+  );
+  t.equal(await top(), before, 'it stays where its reader is');
+  await ada.button('Follow the newest').click();
+  t.ok(await until(async () => (await below()) < 2));
+});
+
+t.test('what was done is a script, which does it again', async (t) => {
+  await contexts.getByRole('button', { name: 'Close', exact: true }).click();
+  t.ok(await until(async () => (await frames()).some(({ frame }) => 'context_closed' in frame)));
+  await tab.getByText('As a script').click();
+  const code = await tab.getByLabel('The conversation as a script').innerText();
+  const dir = t.testdir({ 'conversation.mjs': code.replace('YOUR_API_KEY', rig.service.key) });
+  const node = join(packageRoot, 'node_modules', '.bin', 'node');
+  const { stdout } = await promisify(execFile)(node, ['conversation.mjs'], { cwd: dir });
+  t.match(stdout, /"context_started".*"timestamps".*"context_closed"/s);
+  const [file = '', ...others] = readdirSync(dir).filter((name) => name.endsWith('.ulaw'));
+  t.strictSame(others, [], 'one file for the context');
+  t.ok(statSync(join(dir, file)).size > 8_000, 'more than a second of mu-law');
+});
 
 t.test('without credit the replay stops, and an alert stays until there is credit again', async (t) => {
   const poor = await ask(page, 'createAccount', { name: 'poor', credits: 60 });

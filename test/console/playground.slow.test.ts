@@ -36,7 +36,7 @@ const speak = async (t: Test, said: string, format: string) => {
   await ada.field('Format').selectOption(format);
   await ada.field('Text').fill(said);
   await ada.button('Speak').click();
-  t.ok(await until(async () => (await status()) === 'Spoken.'), `${format} is spoken to its end`);
+  t.ok(await until(async () => (await status()) === 'Spoken to the end.'), `${format} is spoken to its end`);
   const records = recordsOf(await ears.answer());
   const audio = records.flatMap(({ audio_chunk: chunk }) =>
     chunk === undefined ? [] : [Buffer.from(chunk, 'base64')],
@@ -145,10 +145,10 @@ t.test('stop ends the request and falls silent', async (t) => {
   const silentMs = await ears.silentAfter('Stop');
   t.ok(silentMs < SILENT_MS_MAX, `${silentMs} ms`);
   t.match((await failed).url(), /\/api\/v1\/tts\/stream\?accountId=\d+$/);
-  t.equal(await status(), 'Stopped.');
+  t.match(await status(), /^Stopped after [\d.]+ s\. (?:Heard up to “.+”|No word was heard)\.$/);
   await beginLong();
   await ada.field('Text').press('Escape');
-  t.ok(await until(async () => (await status()) === 'Stopped.'), 'Escape stops too');
+  t.ok(await until(async () => (await status()).startsWith('Stopped after')), 'Escape stops too');
 });
 
 t.test(
@@ -199,7 +199,10 @@ t.test('it says plainly why the service does not speak', async (t) => {
   );
   await ada.field('Text').fill('Nineteen letters on');
   await ada.button('Speak').click();
-  t.ok(await until(async () => (await status()) === 'Spoken.'), 'for a shorter text it has enough');
+  t.ok(
+    await until(async () => (await status()) === 'Spoken to the end.'),
+    'for a shorter text it has enough',
+  );
   t.ok(await until(() => page.getByText('1 credit left').isVisible()), 'the credit that is left is shown');
 });
 
@@ -240,20 +243,101 @@ t.test('the tenth stream of an account is refused, and one that ends makes room'
   );
 });
 
-t.test('a voice of the gallery is heard, and can be tried', async (t) => {
-  await page.getByRole('tab', { name: 'Voices' }).click();
-  await ada.button('Sample of lark').click();
-  await ada.button('Stop of lark').waitFor();
-  await ada.button('Sample of lark').waitFor();
-  t.equal(await page.getByRole('alert').count(), 0);
-  await ada.button('Try it with lark').click();
-  t.equal(await request.getByLabel('Voice').inputValue(), 'lark');
+t.test('the wave shows what was heard; a click plays the word that is under the pointer', async (t) => {
+  const { times } = await speak(t, text, 'wav');
+  const wave = request.getByRole('slider', { name: 'Position in the audio' });
+  const under = request.locator('.pg-under');
+  const seconds = Number(await wave.getAttribute('aria-valuemax'));
+  t.match(
+    await wave.getAttribute('aria-valuetext'),
+    `${seconds.toFixed(1)} of ${seconds.toFixed(1)} s.`,
+    'all of it',
+  );
+  const { word, start } = times[3]!;
+  const { height, width } = (await wave.boundingBox())!;
+  await ears.forget();
+  const position = { x: (width * (start + 0.05)) / seconds, y: height / 2 };
+  await wave.hover({ position });
+  t.ok(await until(async () => (await under.innerText()).endsWith(` s ${word}`)), await under.innerText());
+  await wave.click({ position });
+  await until(async () => (await ears.heard()).lit.length > 1);
+  t.equal((await ears.heard()).lit[0]?.word, word);
+  await ada.button('Stop').click();
+  t.ok(await until(async () => /^Stopped after [\d.]+ s\. Heard up to “.+”\.$/.test(await status())));
+  t.ok((await request.locator('.unheard').count()) > 0, 'the rest is struck out');
+  t.ok(
+    await until(async () => Number(await wave.getAttribute('aria-valuenow')) < seconds),
+    'and not coloured',
+  );
+  const stoppedAt = Number(await wave.getAttribute('aria-valuenow'));
+  await wave.press('Home');
+  t.ok(await until(async () => (await status()) === 'Speaking …'));
+  t.ok(
+    await until(async () => Number(await wave.getAttribute('aria-valuenow')) < stoppedAt),
+    'from the start',
+  );
+});
+
+t.test('two voices are compared: the other one goes on at the same word', async (t) => {
+  await speak(t, text, 'pcm');
+  await ada.field('Voice').selectOption('rook');
+  await ada.button('Speak').click();
+  t.ok(await until(async () => (await status()) === 'Spoken to the end.'));
+  const rows = request.getByRole('table', { name: /^What was spoken/ }).getByRole('row');
+  t.match(
+    (await rows.allInnerTexts()).slice(1),
+    [/rook, pcm at 32,000 Hz/, /wren, pcm at 32,000 Hz/],
+    'the newest first',
+  );
+  const word = await words.nth(4).innerText();
+  await ears.forget();
+  await words.nth(4).click();
+  await until(async () => (await ears.heard()).lit.some((lit) => lit.word === word));
+  await ears.forget();
+  await rows
+    .nth(2)
+    .getByRole('button', { name: /^Compare/ })
+    .click();
+  await until(async () => (await ears.heard()).lit.length > 0);
+  const first = (await ears.heard()).lit[0]?.word ?? '';
+  t.ok(text.indexOf(first) >= text.indexOf(word), `goes on at ${word}: ${first}`);
+  t.ok(await request.getByRole('radio', { name: /^B: wren/ }).isChecked());
+  await request.getByText(/^A: rook/).click();
+  t.ok(await until(async () => (await rows.nth(1).innerText()).includes('Shown')));
+  // Another page and back: the history stays, and nothing sounds.
+  await page.getByRole('link', { name: 'Voices' }).click();
+  await ada.sees('Voices');
+  await page.getByRole('link', { name: 'Playground' }).click();
+  t.equal(await rows.count(), 3);
+  t.notOk(await ears.isLoud());
+  await request.getByRole('button', { name: 'Clear' }).click();
+  t.ok(await until(async () => (await rows.count()) === 0));
+});
+
+t.test('an empty text says what to do; the limit and the cost are shown', async (t) => {
+  await page.reload();
+  await ada.field('Text').fill('  ');
+  await ada.button('Speak').click();
+  t.match(await alert(), /^There is no text\. Write what you want to hear/);
+  await ada.button('Use an example').click();
+  t.equal(await request.getByRole('alert').count(), 0);
+  await page.getByText('81 of 5,000 characters.').waitFor();
+  await ada.field('Text').fill('a'.repeat(5_000));
+  await page.getByText('5,000 of 5,000 characters. The rest is not taken here.').waitFor();
+  const rich = await ask(page, 'createAccount', { name: 'rich', credits: 90_000 });
+  await page.reload();
+  await ada.field('Account').selectOption(String(rich.accountId));
+  await ada.field('Text').fill('Nine 👍');
+  await page.getByText('7 of 5,000 characters, 6 credits.').waitFor();
+  await ada.button('Speak').click();
+  await page.getByText('89,994 credits left').waitFor();
+  t.match(await request.locator('.cells').innerText(), /Credits\s+6/);
 });
 
 t.test('no key is in the page, and the browser complains of nothing', async (t) => {
   await page.reload();
   await ada.button('Speak').click();
-  await until(async () => (await status()) === 'Spoken.');
+  await until(async () => (await status()) === 'Spoken to the end.');
   t.notMatch(await page.content(), /svc_sk_/);
   t.strictSame(await ada.violations(), []);
   t.strictSame(

@@ -37,6 +37,12 @@ const withVariants = (voices: readonly VoiceView[]): readonly Shown[] => {
 
 const sexes = { female: 'Female', male: 'Male' } as const;
 
+/** How many times as fast as speech. */
+const speedOf = (realTimeFactor: number): string => {
+  const speed = 1 / realTimeFactor;
+  return speed < 10 ? formatTenths(speed) : formatNumber(Math.round(speed));
+};
+
 /** Plays one sample at a time. */
 const useSamples = () => {
   const audio = useRef<HTMLAudioElement>(null);
@@ -143,7 +149,7 @@ export const VoiceGallery = ({ voices }: { readonly voices: readonly VoiceView[]
   return (
     <div class="stack">
       {problem !== null && <Problem refusal={{ message: problem }} />}
-      <div class="cells tiles" role="search">
+      <div class="cells" role="search">
         <Labelled name="find" label="Find">
           {(control) => (
             <input
@@ -192,12 +198,10 @@ export const VoiceGallery = ({ voices }: { readonly voices: readonly VoiceView[]
                 <h2>{id}</h2>
                 {description !== '' && <p>{description}</p>}
                 <p class="hint">
-                  {[languages[language], sex && sexes[sex], `${formatNumber(sampleRateHz)} Hz`]
-                    .filter(Boolean)
-                    .join(', ')}
+                  {[languages[language], sex, `${formatNumber(sampleRateHz)} Hz`].filter(Boolean).join(', ')}
                 </p>
                 {realTimeFactor !== null && realTimeFactor > 0 && (
-                  <p class="hint">Speaks {formatTenths(1 / realTimeFactor)} × real time here, on one core</p>
+                  <p class="hint">{speedOf(realTimeFactor)} times as fast as speech here, on one core</p>
                 )}
               </div>
               {variants.map((voice) => (

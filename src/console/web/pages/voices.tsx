@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { PackView, TrialView, VoicesView } from '../../contract.js';
 import { call } from '../call.js';
-import { formatBytes, formatNumber, formatTenths, formatTime } from '../format.js';
+import { formatBytes, formatNumber, formatTime } from '../format.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -12,16 +12,13 @@ import { VoiceGallery } from './voice-gallery.js';
 
 const listOf = (values: readonly (string | number)[]): string => [...new Set(values)].join(', ');
 
-const Speed = ({ trial }: { readonly trial: TrialView | null }) =>
+const Trial = ({ trial }: { readonly trial: TrialView | null }) =>
   trial === null ? (
-    <span class="muted">Not measured</span>
+    <span class="muted">Not tried</span>
   ) : (
     <>
-      {formatTenths(1 / trial.realTimeFactor)} × real time
-      <span class="below">
-        First audio after {formatNumber(trial.firstChunkMs)} ms, longest step {formatNumber(trial.stepMsMax)}{' '}
-        ms
-      </span>
+      {formatNumber(trial.firstChunkMs)} ms
+      <span class="below">Longest step {formatNumber(trial.stepMsMax)} ms</span>
     </>
   );
 
@@ -49,7 +46,7 @@ const Packs = ({ packs }: { readonly packs: readonly PackView[] }) => (
         isNumber: true,
         cell: ({ voices }) => listOf(voices.map(({ sampleRateHz }) => `${formatNumber(sampleRateHz)} Hz`)),
       },
-      { label: 'Speed here, on one core', cell: ({ trial }) => <Speed trial={trial} /> },
+      { label: 'First audio here', cell: ({ trial }) => <Trial trial={trial} /> },
       {
         label: 'Licence',
         cell: ({ voices }) => listOf(voices.map(({ licence }) => licence ?? 'Not stated')),

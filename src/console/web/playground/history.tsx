@@ -3,7 +3,6 @@ import { formatSeconds, formatNumber } from '../format.js';
 import { Switch } from '../parts/switch.js';
 import { Table } from '../parts/table.js';
 import type { SpeechRun } from './speech-run.js';
-import { wordAt } from './wire.js';
 
 /** The page keeps all samples: up to 12 MB for each minute. */
 const runsMax = 10;
@@ -25,8 +24,10 @@ export const keptOf = (runs: readonly SpeechRun[], shown: readonly SpeechRun[]):
 
 /** Where the next one goes on: at the same word of the same text, otherwise at the start. */
 export const samePlace = (from: SpeechRun, to: SpeechRun): number => {
-  if (from.text !== to.text) return 0;
-  const index = wordAt(from.words, from.track.heardSeconds ?? 0);
+  if (from.text !== to.text || from.track.state === 'finished') return 0;
+  // In a pause: the word before it.
+  const seconds = from.track.heardSeconds ?? 0;
+  const index = from.words.findLastIndex(({ startSeconds }) => startSeconds <= seconds);
   return to.words[index]?.startSeconds ?? 0;
 };
 
@@ -61,12 +62,14 @@ export const PairSwitch = (props: {
 export const History = (props: {
   readonly runs: readonly SpeechRun[];
   readonly shown: SpeechRun | null;
+  /** Of what a text costs. */
+  readonly unit: string;
   readonly costOf: (text: string) => string;
   readonly onHear: (run: SpeechRun) => void;
   readonly onCompare: (run: SpeechRun) => void;
   readonly onClear: () => void;
 }) => {
-  const { costOf, onClear, onCompare, onHear, runs, shown } = props;
+  const { costOf, onClear, onCompare, onHear, runs, shown, unit } = props;
   const heard = runs.filter(({ hasAudio }) => hasAudio);
   if (heard.length === 0) return null;
   return (
@@ -96,7 +99,7 @@ export const History = (props: {
             isNumber: true,
             cell: ({ track }) => `${formatSeconds(track.receivedSeconds * 1_000)} s`,
           },
-          { label: 'Cost', isNumber: true, cell: ({ text }) => costOf(text) },
+          { label: unit, isNumber: true, cell: ({ text }) => costOf(text) },
           {
             label: 'Actions',
             isAction: true,

@@ -98,18 +98,24 @@ const statusOf = (run: SpeechRun | null): string => {
   }
 };
 
+/** What a text costs: credits, or only characters where there is no limit. */
+interface Cost {
+  readonly cost: number;
+  readonly unit: 'Credits' | 'Characters';
+}
+
 /** Figures of one request. */
-const Figures = ({ run, cost }: { readonly run: SpeechRun; readonly cost: string }) => {
+const Figures = ({ run, cost, unit }: { readonly run: SpeechRun } & Cost) => {
   const { firstAudibleMs, firstByteMs, track } = run;
   const figures = [
     ['First byte', firstByteMs === null ? '–' : wholeMs(firstByteMs)],
     ['First audible sample', firstAudibleMs === null ? '–' : wholeMs(firstAudibleMs)],
     ['Audio', `${formatSeconds(track.receivedSeconds * 1_000)} s`],
-    [run.state === 'stopped' ? 'Cost at most' : 'Cost', cost],
+    [run.state === 'stopped' ? `${unit}, at most` : unit, formatNumber(cost)],
     ...(track.gaps > 0 ? [['Gaps: audio came too late', formatNumber(track.gaps)]] : []),
   ];
   return (
-    <dl class="cells tiles">
+    <dl class="cells tiles pg-figures">
       {figures.map(([name, value]) => (
         <div key={name} class="card">
           <dt>{name}</dt>
@@ -155,11 +161,10 @@ export const RequestTab = (props: {
     if (shown?.hasAudio === true && !isReceiving) onSpoken();
   }, [isReceiving]);
 
-  const costOf = (text: string): string => {
+  const costOf = (text: string): Cost => {
     const characters = [...text].length;
-    return account.metered
-      ? plural(characters * creditsPerCharacter, 'credit')
-      : plural(characters, 'character');
+    if (!account.metered) return { cost: characters, unit: 'Characters' };
+    return { cost: characters * creditsPerCharacter, unit: 'Credits' };
   };
   const speak = () => {
     if (draft.text.length > charactersMax) return;
@@ -203,7 +208,7 @@ export const RequestTab = (props: {
   const code = codeFor({ serviceUrl, request, file: `speech.${extensionOf(encoding)}` });
   const isFull = draft.text.length >= charactersMax;
   const used = `${formatNumber(draft.text.length)} of ${plural(charactersMax, 'character')}`;
-  const size = account.metered ? `${used}, ${costOf(draft.text)}` : used;
+  const size = account.metered ? `${used}, ${plural(costOf(draft.text).cost, 'credit')}` : used;
 
   return (
     <div class="stack" ref={box} onKeyDown={onKeyDown}>
@@ -275,7 +280,7 @@ export const RequestTab = (props: {
                 words={shown.words}
                 track={shown.track}
               />
-              <Figures run={shown} cost={costOf(shown.text)} />
+              <Figures run={shown} {...costOf(shown.text)} />
               <p class="hint">
                 Both times count from the click. The second includes the delay of the browser and the
                 loudspeaker.
@@ -319,7 +324,8 @@ export const RequestTab = (props: {
       <History
         runs={runs}
         shown={shown}
-        costOf={costOf}
+        unit={costOf('').unit}
+        costOf={(text) => formatNumber(costOf(text).cost)}
         onHear={(run) => hear(run, 0)}
         onCompare={compare}
         onClear={() => {

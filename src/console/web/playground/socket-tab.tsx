@@ -102,7 +102,7 @@ const Script = (props: { readonly session: SocketSession; readonly serviceUrl: s
   return (
     <details class="card" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>As a script</summary>
-      <CopyBlock text={code.trim()} label="The conversation as a script" />
+      {isOpen && <CopyBlock text={code.trim()} label="The conversation as a script" />}
       <p class="hint">
         What was sent since the frames were cleared, for Node 22 with nothing installed. Replace YOUR_API_KEY,
         save it as conversation.mjs, and run node conversation.mjs. It keeps the audio of each context in a
