@@ -87,6 +87,7 @@ class Line {
   readonly #numbers: Float64Array;
   readonly #pointsMax: number;
   #count = 0;
+  #view: HistoryView | null = null;
   last: HistoryPoint | null = null;
 
   constructor(pointsMax: number) {
@@ -98,9 +99,15 @@ class Line {
     const place = (this.#count++ % this.#pointsMax) * series.length;
     for (const [index, name] of series.entries()) this.#numbers[place + index] = point[name] ?? Number.NaN;
     this.last = point;
+    this.#view = null;
   }
 
+  /** Kept until the next point: many pages may be opened at once. */
   get view(): HistoryView {
+    return (this.#view ??= this.#read());
+  }
+
+  #read(): HistoryView {
     const kept = Math.min(this.#count, this.#pointsMax);
     const valueAt = (point: number, index: number): number | null => {
       const value = this.#numbers[((this.#count - kept + point) % this.#pointsMax) * series.length + index];
