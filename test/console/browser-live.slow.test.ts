@@ -1,7 +1,49 @@
-/** The live page while the service goes away and comes back. */
+/** The live page: charts of the past, and what it shows while the service goes away and comes back. */
 import t from 'tap';
-import { freePort, SCRIPTED, spawnService, speech } from '../support/service.js';
-import { noBrowser, startConsole } from './browser-rig.js';
+import { freePort, SCRIPTED, spawnService, speech, until } from '../support/service.js';
+import { ask, noBrowser, startConsole } from './browser-rig.js';
+
+t.test(
+  'a page that is opened now shows the past, with values under the pointer',
+  { skip: noBrowser },
+  async (t) => {
+    const rig = await startConsole(t);
+    const ada = await rig.arrive({ dark: true });
+    await ada.join(rig.claimLink, 'Ada', 'Claim this console');
+    await (await rig.service.post('/v1/tts', speech('Hello.'))).arrayBuffer();
+    await (await rig.service.post('/v1/tts', speech('Hello.'), { key: 'svc_sk_wrong' })).arrayBuffer();
+    const hasPoints = async () => {
+      const { atMs, p50Ms } = await ask(ada.page, 'history', { range: 'hour' });
+      return atMs.length > 1 && p50Ms.some((ms) => ms !== null);
+    };
+    t.ok(await until(hasPoints), 'a point each ten seconds');
+
+    await ada.page.goto('/live');
+    const chart = (name: string) => ada.page.getByRole('img', { name });
+    await chart('First audio, last hour').locator('canvas').waitFor();
+    t.equal(await ada.page.locator('canvas').count(), 4);
+    t.match(await chart('First audio').getAttribute('aria-label'), /p95: .* now, \d+ ms at most/);
+    t.match(await chart('Refusals and errors').getAttribute('aria-label'), /Refused: .* now, 0.1\/s at most/);
+    await ada.page.getByText('Since the start: 1 key unknown.').waitFor();
+    t.equal(await ada.page.getByText('Threads', { exact: true }).count(), 1, 'threads once');
+
+    const figure = ada.page.locator('figure', { has: chart('Capacity in use') });
+    t.match(await figure.innerText(), /Above 100% new speech is refused/);
+    const over = figure.locator('.u-over');
+    const { width = 0, height = 0 } = (await over.boundingBox()) ?? {};
+    await over.hover({ position: { x: width - 2, y: height / 2 } });
+    await figure.getByText(/^\d+ \w+,? \d\d:\d\d:\d\d$/).waitFor();
+    t.match(await ada.page.locator('figure').first().innerText(), /\d\d:\d\d:\d\d/, 'in all charts at once');
+
+    await ada.page.getByText('Two days').click();
+    await chart('Streams, two days').waitFor();
+    await ada.page.getByRole('link', { name: 'Refused requests' }).click();
+    await ada.sees('Requests');
+    await ada.page.getByText('Key unknown').waitFor();
+    t.match(ada.page.url(), /\/requests\?status=refused$/);
+    t.strictSame(ada.complaints, []);
+  },
+);
 
 t.test('the live page says when the connection is lost, and recovers', { skip: noBrowser }, async (t) => {
   const env = { CONSOLE_PORT: String(await freePort()) };
@@ -13,14 +55,15 @@ t.test('the live page says when the connection is lost, and recovers', { skip: n
   await state('Live').last().waitFor();
 
   await (await rig.service.post('/v1/tts', speech('Hello.'), { key: 'svc_sk_wrong' })).arrayBuffer();
-  await ada.page.getByRole('table', { name: 'Last refusals' }).getByText('Key unknown').waitFor();
+  await ada.page.getByText('Since the start: 1 key unknown.').waitFor();
 
   await rig.service.kill();
   await state('Connection lost, trying again').waitFor();
-  t.equal(await ada.page.getByRole('table', { name: 'Last refusals' }).count(), 1, 'the last figures stay');
+  t.equal(await ada.page.getByText('1 key unknown').count(), 1, 'the last figures stay');
 
   const next = spawnService(t, { ...env, DATA_DIR: rig.service.dataDir }, SCRIPTED);
   await next.listening();
   await ada.page.locator('.badge.good').waitFor();
+  await ada.page.getByText('Nothing was refused since the start.').waitFor();
   t.equal(await ada.heading('Live').count(), 1, 'the session survives the restart');
 });
