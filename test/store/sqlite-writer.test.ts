@@ -174,7 +174,7 @@ const killInMidWrite = async (dataDir: string, acknowledgements: number) => {
 
 t.test('kill -9 in mid-write loses nothing that was acknowledged and doubles nothing', async (t) => {
   const dataDir = await makeStore(t);
-  for (const acknowledgements of [1, 2, 10, 25]) {
+  for (const acknowledgements of [1, 10]) {
     const { writer, acknowledged } = await killInMidWrite(dataDir, acknowledgements);
     const entries = entriesOf(dataDir, writer);
     t.ok(entries.length >= acknowledged && acknowledged > 0, `${entries.length} of ${acknowledged}`);
