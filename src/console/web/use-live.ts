@@ -73,8 +73,8 @@ export const useHistory = (range: HistoryRange, { state, view }: Live): HistoryV
     wasLost.current = state === 'lost';
   }, [state]);
   if (answer !== undefined && shown.current?.answer !== answer) shown.current = { answer, view: answer };
-  const point = view?.points[range];
-  if (shown.current !== null && point != null && point.atMs > (shown.current.view.atMs.at(-1) ?? 0))
+  const point = view?.points[range] ?? null;
+  if (shown.current !== null && point !== null && point.atMs > (shown.current.view.atMs.at(-1) ?? 0))
     shown.current.view = withPoint(shown.current.view, point);
   return answer && shown.current?.view;
 };

@@ -17,10 +17,12 @@ export interface LinesOptions {
   readonly onPoint: (index: number | null) => void;
 }
 
+const isAt = (values: uPlot.AlignedData[number], index: number): boolean => (values[index] ?? null) !== null;
+
 /** Points that no line shows, because their neighbours are missing. */
 const alone = (values: uPlot.AlignedData[number]): number[] =>
   Array.from(values, (_, index) => index).filter(
-    (index) => values[index] != null && values[index - 1] == null && values[index + 1] == null,
+    (index) => isAt(values, index) && !isAt(values, index - 1) && !isAt(values, index + 1),
   );
 
 export const drawLines = (element: HTMLElement, data: uPlot.AlignedData, options: LinesOptions): Plot => {
@@ -44,7 +46,7 @@ export const drawLines = (element: HTMLElement, data: uPlot.AlignedData, options
           return [Math.max(first, end - spanSeconds), end];
         },
       },
-      y: { range: (_, _min, max) => [0, Math.max(highestMin, (max ?? 0) * 1.1)] },
+      y: { range: (_, _min, max) => [0, Math.max(highestMin, max * 1.1)] },
     },
     axes: [
       {

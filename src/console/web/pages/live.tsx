@@ -133,10 +133,10 @@ const ChartView = (props: {
   }, [range]);
   useEffect(() => plot.current?.set([...data]), [data]);
   const last = past.atMs.length - 1;
-  const at = point === null ? null : past.atMs[point];
+  const at = point === null ? null : (past.atMs[point] ?? null);
   const valueOf = (name: Values, index: number): string => {
-    const value = past[name][index];
-    return value == null ? '–' : chart.format(value);
+    const value = past[name][index] ?? null;
+    return value === null ? '–' : chart.format(value);
   };
   const most = (name: Values): number =>
     past[name].reduce<number>((max, value) => Math.max(max, value ?? 0), 0);
@@ -148,7 +148,7 @@ const ChartView = (props: {
       {isLost && <Problem refusal={{ message: 'The chart did not load. Reload the page.' }} />}
       <figcaption class="between small">
         <strong>{chart.title}</strong>
-        <span class="muted">{at == null ? chart.about : formatClock(at)}</span>
+        <span class="muted">{at === null ? chart.about : formatClock(at)}</span>
       </figcaption>
       <div
         class="plot-box"

@@ -162,7 +162,7 @@ export const RequestTab = (props: {
   }, [isReceiving]);
 
   const costOf = (text: string): Cost => {
-    const characters = [...text].length;
+    const characters = Array.from(text).length;
     if (!account.metered) return { cost: characters, unit: 'Characters' };
     return { cost: characters * creditsPerCharacter, unit: 'Credits' };
   };
