@@ -10,7 +10,17 @@ import type { OpenedSession } from '../accounts/sessions.js';
 import { canonicalOrigin } from '../config.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, forOperators, forPeople, signedOut } from './answers.js';
-import type { Answer, CallName, Question, RequestRow, SessionState, User, VoicesView } from './contract.js';
+import type {
+  Answer,
+  CallName,
+  Question,
+  RequestRow,
+  SessionState,
+  User,
+  VoicesView,
+  WordsView,
+  WordView,
+} from './contract.js';
 import type { Past } from '../metrics.js';
 import { endOf, type KeptRequest } from '../recent-requests.js';
 import type { Lexicons } from '../threads/lexicons.js';
@@ -18,7 +28,39 @@ import { ConsoleRefusal } from './refusal.js';
 import type { Sayer } from './said.js';
 import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
-import { wordsView, type WordBounds } from './words.js';
+import type { Bounds } from '../limits.js';
+import type { LexiconEntry } from '../text/lexicon.js';
+
+export type WordBounds = Pick<Bounds, 'consoleWordsMax' | 'consoleWordsShownMax'>;
+
+const spokenOf = ({ form }: LexiconEntry): string => ('ipa' in form ? `/${form.ipa}/` : form.spelling);
+const keyOf = (entry: LexiconEntry): string =>
+  JSON.stringify([entry.written, entry.language, spokenOf(entry)]);
+
+/**
+ * @param inUse of all files of the account
+ * @param kept those of the console
+ */
+export const wordsView = (
+  inUse: Iterable<LexiconEntry>,
+  kept: readonly LexiconEntry[],
+  search: string,
+  { consoleWordsMax, consoleWordsShownMax }: WordBounds,
+): WordsView => {
+  const own = new Set(kept.map(keyOf));
+  const wanted = search.toLowerCase();
+  const found: WordView[] = [];
+  for (const entry of inUse) {
+    const spoken = spokenOf(entry);
+    if (!`${entry.written}\n${spoken}`.toLowerCase().includes(wanted)) continue;
+    found.push({ word: entry.written, spoken, language: entry.language, isOwn: own.has(keyOf(entry)) });
+  }
+  // Comparing by the rules of a language takes much longer.
+  const keyOfView = ({ word }: WordView): string => word.toLowerCase();
+  found.sort((one, other) => (keyOfView(one) < keyOfView(other) ? -1 : 1));
+  const words = found.slice(0, consoleWordsShownMax);
+  return { words, found: found.length, own: kept.length, ownMax: consoleWordsMax };
+};
 
 /** `person`: a user at the page, and no program with the user's token. */
 type Who = 'anyone' | 'person' | 'signedIn' | 'operator';
