@@ -45,7 +45,8 @@ t.test('many aborted requests leave no file, no memory and no slot', { skip }, a
   t.ok(await until(() => filesOf(service) <= before.files + 5), 'no file');
   const grownMiB = anonymousMiBOf(service) - before.anonymousMiB;
   t.comment(`${grownMiB.toFixed(0)} MiB more than before`);
-  t.ok(grownMiB < Math.max(20, aborted / 5), `${grownMiB.toFixed(0)} MiB more than before`);
+  // A heap that has not settled holds 20 MiB more; each request that is kept, some hundred KB at least.
+  t.ok(grownMiB < Math.max(50, aborted / 5), `${grownMiB.toFixed(0)} MiB more than before`);
   const nine = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short)));
   t.ok(
     nine.every((response) => response.status === 200),
