@@ -14,8 +14,8 @@ import { globSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// One more than the cores of CI, because some tests mostly wait.
-const jobs = 3;
+// Twice the cores of CI, because many tests mostly wait.
+const jobs = 4;
 // A service on a software GPU takes a minute alone, and twice that beside other files.
 const timeoutSeconds = 180;
 /** Files in these folders start services, threads or models, and take longest: they run first. */
@@ -35,11 +35,13 @@ class Worker {
     {
       cwd: root,
       env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(timeoutSeconds) },
-      stdio: ['pipe', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', 'inherit', 'pipe'],
     },
   );
   /** What the process wrote since the last file ended. */
   #output = '';
+  /** The counts of the file that has ended, as JSON. */
+  #counts = '';
   #notify = () => undefined;
   /** How the process ended, or null. */
   #end = null;
@@ -49,6 +51,10 @@ class Worker {
     this.#child.stdin.on('error', () => undefined);
     this.#child.stdout.setEncoding('utf8').on('data', (text) => {
       this.#output += text;
+      this.#notify();
+    });
+    this.#child.stdio[3].setEncoding('utf8').on('data', (text) => {
+      this.#counts += text;
       this.#notify();
     });
     this.#ended = new Promise((resolve) => {
@@ -65,18 +71,14 @@ class Worker {
     this.#child.stdin.write(`${path}\n`);
     // tap ends a test at its timeout, and names it. This is for a process that cannot.
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), (timeoutSeconds + 10) * 1_000);
-    let ended;
-    for (;;) {
-      ended = /^# ended (.*)\n/m.exec(this.#output);
-      if (ended !== null || this.#end !== null) break;
+    const lastLine = new RegExp(`^(?:not )?ok \\d+ - ${path.replaceAll('.', '\\.')}`, 'm');
+    while (this.#end === null && (this.#counts === '' || !lastLine.test(this.#output)))
       await new Promise((resolve) => (this.#notify = resolve));
-    }
     clearTimeout(timer);
-    const output = this.#output;
-    this.#output = '';
-    return ended === null
-      ? { output, pass: 0, fail: 1, end: this.#end }
-      : { output, ...JSON.parse(ended[1]), end: null };
+    const counts = this.#counts === '' ? { pass: 0, fail: 1 } : JSON.parse(this.#counts);
+    const ran = { output: this.#output, ...counts, end: this.#end };
+    this.#output = this.#counts = '';
+    return ran;
   }
 
   /** @returns {Promise<boolean>} whether the process ended by itself: nothing that a test opened was left */
