@@ -187,8 +187,8 @@ t.test('a blend is a voice: the weighted mean of others', async (t) => {
   });
   const blends = pack.voices.filter(({ id }) => /warm|plain/.test(id));
   t.same(blends, [
-    { id: 'pack-warm', sampleRateHz: 24_000, language: 'en-US' },
-    { id: 'pack-plain', sampleRateHz: 24_000, language: 'en-GB' },
+    { id: 'pack-warm', sampleRateHz: 24_000, language: 'en-US', sex: 'female' },
+    { id: 'pack-plain', sampleRateHz: 24_000, language: 'en-GB', sex: 'female' },
   ]);
   const { pcm } = await speak(await load(pack), hello.text, { voiceId: 'pack-warm' });
   t.match(heardIn(pcm), { ids: hello.ids, row: hello.ids.length - 2, voice: 0.33 });
