@@ -1,6 +1,6 @@
 /** A person finds out why a request failed. */
 import t from 'tap';
-import { speech } from '../support/service.js';
+import { speech, until } from '../support/service.js';
 import { noBrowser, startConsole } from './browser-rig.js';
 
 t.test(
@@ -25,6 +25,7 @@ t.test(
     await ada.page.getByRole('link', { name: 'Requests' }).last().click();
     const table = ada.page.getByRole('table', { name: 'Requests, the newest first' });
     const rows = table.locator('tbody tr');
+    const hasRows = (count: number) => until(async () => (await rows.count()) === count);
     await rows.first().waitFor();
     t.equal(await rows.count(), 100, 'a page');
     await ada.button('Show more').click();
@@ -32,9 +33,9 @@ t.test(
     t.equal(await rows.count(), 122);
 
     await ada.page.getByRole('combobox', { name: 'Key' }).selectOption({ label: 'Phone line' });
-    await ada.page.waitForFunction('document.querySelectorAll(".requests tbody tr").length === 2');
+    t.ok(await hasRows(2));
     await ada.page.getByRole('combobox', { name: 'Status' }).selectOption({ label: 'Refused' });
-    await ada.page.waitForFunction('document.querySelectorAll(".requests tbody tr").length === 1');
+    t.ok(await hasRows(1));
     t.match(ada.page.url(), /\/requests\?key=\d+&status=refused$/);
     t.match(await rows.first().innerText(), /Phone line[^]*\/v1\/tts[^]*Voice unknown[^]*422/);
 
@@ -53,7 +54,7 @@ t.test(
     await ada.page.getByRole('combobox', { name: 'Status' }).selectOption({ label: 'Failed' });
     await ada.page.getByText('No such request').waitFor();
     await ada.button('Show all').click();
-    await ada.page.waitForFunction('document.querySelectorAll(".requests tbody tr").length === 100');
+    t.ok(await hasRows(100));
     t.notMatch(await ada.page.content(), /secret/);
     t.strictSame(ada.complaints, []);
 
