@@ -363,7 +363,7 @@ export interface Calls {
   browserToken: Call<{ readonly keyId: Id; readonly origin: string & tags.MaxLength<300> }, BrowserToken>;
   usage: Call<UsageQuestion, UsagePage>;
   balance: Call<{ readonly accountId: Id }, readonly BalanceRow[]>;
-  /** The last requests that ended, a page of 100 at a time. They are lost when the service ends. */
+  /** The last requests that ended, a page of 50 at a time. They are lost when the service ends. */
   requests: Call<RequestsQuestion, RequestsPage>;
   users: Call<{ readonly accountId: Id | null }, readonly User[]>;
   voices: Call<Nothing, VoicesView>;

@@ -27,7 +27,9 @@ t.test(
     const rows = table.locator('tbody tr');
     const hasRows = (count: number) => until(async () => (await rows.count()) === count);
     await rows.first().waitFor();
-    t.equal(await rows.count(), 100, 'a page');
+    t.equal(await rows.count(), 50, 'a page');
+    await ada.button('Show more').click();
+    t.ok(await hasRows(100));
     await ada.button('Show more').click();
     await ada.page.getByText('No older ones.').waitFor();
     t.equal(await rows.count(), 122);
@@ -54,7 +56,7 @@ t.test(
     await ada.page.getByRole('combobox', { name: 'Status' }).selectOption({ label: 'Failed' });
     await ada.page.getByText('No such request').waitFor();
     await ada.button('Show all').click();
-    t.ok(await hasRows(100));
+    t.ok(await hasRows(50));
     t.notMatch(await ada.page.content(), /secret/);
     t.strictSame(ada.complaints, []);
 

@@ -16,6 +16,10 @@ import type { Plot } from '../parts/plot.js';
 import { Switch } from '../parts/switch.js';
 import { useHistory, useLive, type Live } from '../use-live.js';
 
+/** At once, while the page waits for its figures. A failure is shown by each chart. */
+const loading = import('./live-plot.js');
+loading.catch(() => undefined);
+
 const sum = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((total, count) => total + count, 0);
 
@@ -117,7 +121,7 @@ const ChartView = (props: {
   newest.current = data;
   useEffect(() => {
     let isGone = false;
-    import('./live-plot.js').then(
+    loading.then(
       ({ drawLines }) => {
         if (isGone || box.current === null) return;
         const options = { ...chart, spanSeconds: spans[range].seconds, onPoint: setPoint };
