@@ -52,7 +52,9 @@ export interface ConsoleConfig {
   readonly port: number;
   /** `CONSOLE_ORIGIN`: where browsers find the console behind a proxy; `null`: at the address it listens on. */
   readonly origin: string | null;
-  /** One of these variables is set. Otherwise a machine that is too small for the console runs without it. */
+  /** `WEBHOOK_ALLOW`: internal addresses and networks that webhooks of accounts may reach; empty: none. */
+  readonly webhookAllow: readonly string[];
+  /** One of the variables of the listener is set. Otherwise a machine that is too small for the console runs without it. */
   readonly isGiven: boolean;
 }
 
@@ -225,6 +227,7 @@ const consoleConfig = (env: Environment): ConsoleConfig | null => {
     host: nonEmpty(env, 'CONSOLE_HOST', '127.0.0.1'),
     port: integer(env, 'CONSOLE_PORT', 8081, 0, LAST_PORT, ', or off'),
     origin: consoleOrigin(env),
+    webhookAllow: networks(env, 'WEBHOOK_ALLOW'),
     isGiven: ['CONSOLE_HOST', 'CONSOLE_PORT', 'CONSOLE_ORIGIN'].some(
       (name) => nonEmpty(env, name, '') !== '',
     ),
@@ -282,20 +285,26 @@ const isNetwork = (text: string): boolean => {
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
+/** Addresses and networks, separated by commas. */
+const networks = (env: Environment, name: string): readonly string[] => {
+  const listed = nonEmpty(env, name, '')
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  const wrong = listed.find((part) => !isNetwork(part));
+  if (wrong !== undefined)
+    throw new ConfigError(
+      `${name} must be addresses or networks such as 192.168.1.7,192.168.1.0/24, not "${wrong}"`,
+    );
+  return listed;
+};
+
 /** Its clients have no keys. So other machines may use it only if the operator names them, and the account that pays. */
 const wyomingConfig = (env: Environment): WyomingConfig | null => {
   const port = optionalInteger(env, 'WYOMING_PORT', 0, LAST_PORT);
   if (port === null) return null;
   const host = nonEmpty(env, 'WYOMING_HOST', '127.0.0.1');
-  const allow = nonEmpty(env, 'WYOMING_ALLOW', '')
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
-  const wrong = allow.find((part) => !isNetwork(part));
-  if (wrong !== undefined)
-    throw new ConfigError(
-      `WYOMING_ALLOW must be addresses or networks such as 192.168.1.7,192.168.1.0/24, not "${wrong}"`,
-    );
+  const allow = networks(env, 'WYOMING_ALLOW');
   const account = nonEmpty(env, 'WYOMING_ACCOUNT', '') || null;
   const isReachable = !isLoopback(host);
   if (isReachable && (allow.length === 0 || account === null))

@@ -364,6 +364,16 @@ export const limits = {
   consoleWordsMax: 500,
   /** UTF-16 units of the file of these words; beyond it further ones are refused. */
   consoleLexiconUnitsMax: 32_768,
+  /** Milliseconds between two looks for alerts that an account's webhook must get. */
+  alertCheckMs: 60_000,
+  /** Attempts to deliver an alert to the webhook of an account; then it waits for the next day. */
+  webhookAttemptsMax: 5,
+  /** Milliseconds until the second attempt. Each further wait is four times as long. */
+  webhookRetryMs: 60_000,
+  /** Milliseconds that a webhook may take to answer. */
+  webhookAnswerMsMax: 10_000,
+  /** Webhooks that are called at once. */
+  webhooksAtOnceMax: 8,
   /** Words of a lexicon that one answer of the console has; a search finds the others. */
   consoleWordsShownMax: 1_000,
   /** Calls of the console that wait for the administration thread; a further one is answered 503. */

@@ -1,5 +1,5 @@
 /** Addresses of clients, as the unit that bounds count. */
-import { isIPv4 } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
 /** As the server library writes an IPv4 address within IPv6. */
 const MAPPED = '0000:0000:0000:0000:0000:ffff:';
@@ -24,4 +24,16 @@ export const networkOf = (address: string): string => {
     .slice(0, 4)
     .map((group) => group.replace(/^0+(?=.)/, ''))
     .join(':');
+};
+
+/** @param networks addresses and networks, such as `192.168.1.7` and `10.0.0.0/8`, checked */
+export const networkList = (networks: readonly string[]): BlockList => {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
 };

@@ -2,16 +2,17 @@
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { expose } from 'comlink';
-import { ConsoleDesk } from '../src/accounts/console-calls.js';
+import { ConsoleDesk, type AdministrationData } from '../src/accounts/console-calls.js';
+import { WEBHOOKS_FOLDER } from '../src/accounts/webhooks.js';
 import { nodeEndpoint } from '../src/comlink-node.js';
-import type { Bounds } from '../src/limits.js';
-import { storeAt, type StorePlace } from '../src/store/driver.js';
+import { storeAt } from '../src/store/driver.js';
 import type { Pronouncing } from '../src/threads/messages.js';
 import { nameThread } from '../src/thread-name.js';
 import { accountWords } from './lexicons/write.js';
+import { openWebhooks } from './webhooks.js';
 
 nameThread('administration');
-const { store, bounds } = workerData as { store: StorePlace; bounds: Bounds };
+const { store, bounds, webhookAllow } = workerData as AdministrationData;
 if (parentPort === null) throw new Error('workers/administration.js runs as a worker thread');
 /** It pronounces, too: it has time, and no other thread for it would have to be kept. */
 class Desk extends ConsoleDesk implements Pronouncing {
@@ -24,5 +25,10 @@ class Desk extends ConsoleDesk implements Pronouncing {
 }
 
 const words = accountWords(join(store.dataDir, 'lexicons'), bounds);
-const desk = new Desk(storeAt(store, bounds), bounds, words);
+const webhooks = openWebhooks({
+  folder: join(store.dataDir, WEBHOOKS_FOLDER),
+  allow: webhookAllow,
+  answerMsMax: bounds.webhookAnswerMsMax,
+});
+const desk = new Desk(storeAt(store, bounds), bounds, words, webhooks);
 expose(desk, nodeEndpoint(parentPort));

@@ -1,4 +1,7 @@
 /** What the console asks of accounts: runs on the administration thread, and speaks in terms that cross threads. */
+import { randomUUID } from 'node:crypto';
+import type { Bounds } from '../limits.js';
+import type { StorePlace } from '../store/driver.js';
 import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from '../store/store.js';
 import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
 import type { SpeakingDefaults } from '../api/speech-settings.js';
@@ -14,11 +17,21 @@ import { Overview, type NamesQuestion } from './overview.js';
 import { Passwords } from './passwords.js';
 import { Sessions, type SessionBounds } from './sessions.js';
 import { findAccount } from './targets.js';
+import type { Alert } from './alerts.js';
+import { after, dueOf, textOf, type Webhook, type WebhookBounds, type Webhooks } from './webhooks.js';
 
 const AUDIT_PAGE_ROWS = 100;
 
-export interface ConsoleBounds extends AccessBounds, SessionBounds {
+export interface ConsoleBounds extends AccessBounds, SessionBounds, WebhookBounds {
   readonly passwordsWaitingMax: number;
+}
+
+/** `workerData` of the administration thread. */
+export interface AdministrationData {
+  readonly store: StorePlace;
+  /** `WEBHOOK_ALLOW` */
+  readonly webhookAllow: readonly string[];
+  readonly bounds: Bounds;
 }
 
 const accountView = ({ deletedAtMs: _, ...view }: ListedAccount) => view;
@@ -78,6 +91,7 @@ const callsOver = (
   store: StoreAdministration,
   bounds: ConsoleBounds,
   words: AccountWords,
+  webhooks: Webhooks,
   nowMs: () => number,
 ) => {
   const sessions = new Sessions(store, bounds, nowMs);
@@ -120,6 +134,33 @@ const callsOver = (
     const { write, ...rest } = changed;
     write();
     return rest;
+  };
+
+  const accountOf = (by: By, { accountId }: OfAccount) =>
+    store.read(async (view) => findAccount(view, await userById(by.userId)(view), { accountId }));
+  const overviewOfAll = new Overview(store, () => ({ name: 'service', accountId: null }), nowMs);
+
+  const noteSent = (accountId: number, url: string, change: (webhook: Webhook) => Webhook): void => {
+    const now = webhooks.read(accountId);
+    // A user may have changed it meanwhile.
+    if (now?.url === url) webhooks.write(accountId, change(now));
+  };
+
+  /** Sends what is due of the alerts of one account. */
+  const sendAlertsOf = async (accountId: number, alerts: readonly Alert[]): Promise<void> => {
+    for (const alert of alerts) {
+      const webhook = webhooks.read(accountId);
+      const due = webhook && dueOf(webhook, alert.cause, nowMs(), randomUUID);
+      if (webhook === null || due === null) continue;
+      const message = { type: alert.cause, ...alert, text: textOf(alert) };
+      const { isDelivered, result } = await webhooks.send(webhook, due.id, message);
+      noteSent(accountId, webhook.url, (now) => ({
+        ...now,
+        deliveries: { ...now.deliveries, [alert.cause]: after(due, isDelivered, nowMs(), bounds) },
+        lastAtMs: nowMs(),
+        lastResult: result,
+      }));
+    }
   };
 
   return {
@@ -202,6 +243,7 @@ const callsOver = (
       });
       // A new account may get the name.
       words.remove(name);
+      webhooks.write(accountId, null);
       return {};
     },
 
@@ -246,6 +288,55 @@ const callsOver = (
     /** @returns `null` if the word is not there */
     removeWord: (by: By, { accountId, word }: OfAccount & Pick<AccountWord, 'word'>) =>
       changeWord(by, accountId, 'lexicon.remove', word, (name) => words.removal(name, word)),
+    alerts: (by: By, { accountId }: { readonly accountId: number | null }) => viewAs(by).alerts(accountId),
+    webhook: async (by: By, question: OfAccount) => {
+      await accountOf(by, question);
+      const { url = null, lastAtMs = null, lastResult = null } = webhooks.read(question.accountId) ?? {};
+      return { url, lastAtMs, lastResult };
+    },
+    setWebhook: async (by: By, { accountId, url }: OfAccount & { readonly url: string | null }) => {
+      const secret = url === null ? null : webhooks.check(url);
+      await store.transact(async (transaction) => {
+        const actor = await userById(by.userId)(transaction);
+        const { name: subject } = await findAccount(transaction, actor, { accountId });
+        // Without its path, which may have a secret.
+        const details = url === null ? 'none' : new URL(url).origin;
+        await record(transaction, actor, { atMs: nowMs(), action: 'account.webhook', subject, details });
+      });
+      const state = { deliveries: {}, lastAtMs: null, lastResult: null };
+      webhooks.write(accountId, url === null || secret === null ? null : { url, secret, ...state });
+      return { secret: secret === null ? null : `whsec_${secret}` };
+    },
+    testWebhook: async (by: By, question: OfAccount) => {
+      const { accountId, name: account } = await accountOf(by, question);
+      const webhook = webhooks.read(accountId);
+      if (webhook === null) throw new AdministrationError('The account has no webhook: set one', 'conflict');
+      const message = {
+        type: 'test',
+        accountId,
+        account,
+        text: `A test of the webhook of ${account}.`,
+      } as const;
+      const { isDelivered, result } = await webhooks.send(webhook, randomUUID(), message);
+      noteSent(accountId, webhook.url, (now) => ({ ...now, lastAtMs: nowMs(), lastResult: result }));
+      return { isDelivered, result };
+    },
+    /** Makes the attempts that are due, of all accounts with a webhook on this host. */
+    sendAlerts: async (): Promise<void> => {
+      const waiting = [...webhooks.ids()];
+      if (waiting.length === 0) return;
+      const alerts = await overviewOfAll.alerts(null);
+      const work = async (): Promise<void> => {
+        for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+          const accountId = id;
+          await sendAlertsOf(
+            accountId,
+            alerts.filter((alert) => alert.accountId === accountId),
+          );
+        }
+      };
+      await Promise.all(Array.from({ length: bounds.webhooksAtOnceMax }, work));
+    },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     names: (by: By, question: NamesQuestion) => viewAs(by).names(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
@@ -304,6 +395,7 @@ export class ConsoleDesk {
   readonly #driver: StoreDriver;
   readonly #bounds: ConsoleBounds;
   readonly #words: AccountWords;
+  readonly #webhooks: Webhooks;
   readonly #nowMs: () => number;
   #opened: Promise<{ readonly store: StoreAdministration; readonly calls: ConsoleCalls }> | null = null;
 
@@ -311,11 +403,13 @@ export class ConsoleDesk {
     driver: StoreDriver,
     bounds: ConsoleBounds,
     words: AccountWords,
+    webhooks: Webhooks,
     nowMs: () => number = Date.now,
   ) {
     this.#driver = driver;
     this.#bounds = bounds;
     this.#words = words;
+    this.#webhooks = webhooks;
     this.#nowMs = nowMs;
   }
 
@@ -343,6 +437,6 @@ export class ConsoleDesk {
 
   async #open() {
     const store = await this.#driver.administer(false);
-    return { store, calls: callsOver(store, this.#bounds, this.#words, this.#nowMs) };
+    return { store, calls: callsOver(store, this.#bounds, this.#words, this.#webhooks, this.#nowMs) };
   }
 }

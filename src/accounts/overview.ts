@@ -10,6 +10,7 @@ import type {
   UsageRow,
 } from '../store/store.js';
 import { monotonicMs } from '../monotonic.js';
+import { alertsOf, EXPIRING_MS, type Alert } from './alerts.js';
 import { refuseMember, type Actor, type FindActor } from './audit.js';
 import { PLAYGROUND } from './keys.js';
 import { findAccount, findKeyById } from './targets.js';
@@ -103,6 +104,18 @@ export class Overview {
     return this.#read(async (view, actor) => {
       await findAccount(view, actor, { accountId });
       return view.listKeys({ accountId });
+    });
+  }
+
+  /** @param accountId `null`: of all accounts, for operators */
+  alerts(accountId: number | null): Promise<readonly Alert[]> {
+    return this.#read(async (view, actor) => {
+      if (accountId === null) refuseMember(actor);
+      else await findAccount(view, actor, { accountId });
+      const nowMs = this.#nowMs();
+      const expiring = await view.findKeys({ expiresFromMs: nowMs, expiresToMs: nowMs + EXPIRING_MS });
+      const accounts = await view.listAccounts(accountId, nowMs - RECENT_MS);
+      return accounts.flatMap((account) => alertsOf(account, expiring));
     });
   }
 

@@ -8,7 +8,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { wrap, type Remote } from 'comlink';
-import type { ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
+import type { AdministrationData, ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
 import { nodeEndpoint } from '../comlink-node.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -30,6 +30,8 @@ export interface ConsoleAdministration extends ThreadCalls, Pronouncing {
 
 export interface AdministrationOptions {
   readonly store: StorePlace;
+  /** `WEBHOOK_ALLOW` */
+  readonly webhookAllow?: readonly string[];
   readonly bounds: Bounds;
   readonly log: Log;
   /** Of the thread; a test can set its own. */
@@ -108,12 +110,12 @@ class AdministrationThread {
   }
 
   #start(): { readonly worker: Worker; readonly remote: Remote<Desk> } {
-    const { bounds, store, entry } = this.#options;
+    const { bounds, entry, store, webhookAllow = [] } = this.#options;
     if (performance.now() - this.#endedAtMs < bounds.administrationRestartMs)
       throw unavailable('The console is starting again. Try again in a moment.');
     const worker = new Worker(entry ?? new URL('../../workers/administration.js', import.meta.url), {
       name: 'administration',
-      workerData: { store, bounds },
+      workerData: { store, bounds, webhookAllow } satisfies AdministrationData,
       resourceLimits: { maxOldGenerationSizeMb: bounds.administrationHeapMiBMax },
     });
     let reason = 'it ended by itself';

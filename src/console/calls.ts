@@ -100,6 +100,10 @@ export const callRules = {
   addWord: { who: 'signedIn', validate: typia.createValidateEquals<Question<'addWord'>>() },
   removeWord: { who: 'signedIn', validate: typia.createValidateEquals<Question<'removeWord'>>() },
   words: { who: 'signedIn', validate: typia.createValidateEquals<Question<'words'>>() },
+  alerts: { who: 'signedIn', validate: typia.createValidateEquals<Question<'alerts'>>() },
+  webhook: { who: 'signedIn', validate: typia.createValidateEquals<Question<'webhook'>>() },
+  setWebhook: { who: 'signedIn', validate: typia.createValidateEquals<Question<'setWebhook'>>() },
+  testWebhook: { who: 'signedIn', validate: typia.createValidateEquals<Question<'testWebhook'>>() },
   accounts: { who: 'operator', validate: typia.createValidateEquals<Question<'accounts'>>() },
   createAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'createAccount'>>() },
   credit: { who: 'operator', validate: typia.createValidateEquals<Question<'credit'>>() },
@@ -369,6 +373,10 @@ export const createCalls = (parts: CallsParts): Answers => {
       const { account, own } = await administration.words(sessionOf(caller).user, question);
       return wordsView(lexicons.wordsOf(account), own, question.search, wordBounds);
     },
+    alerts: afterSettling('alerts'),
+    webhook: stored('webhook'),
+    setWebhook: stored('setWebhook'),
+    testWebhook: stored('testWebhook'),
     accounts: afterSettling('accounts'),
     createAccount: stored('createAccount'),
     credit: stored('credit'),

@@ -4,6 +4,8 @@
  *
  *   built --listen--> serving --stopAccepting--> draining (live views end, speech goes on) --close--> closed
  */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { ConnectionPool } from '../front/connections.js';
 import { Listener } from '../front/listener.js';
 import type { Certificate } from '../front/certificate.js';
@@ -15,7 +17,9 @@ import { addSocketRoute } from '../front/ws/socket-route.js';
 import { consoleUrl, serviceUrl } from '../address.js';
 import type { Admission } from '../accounts/admission.js';
 import type { BrowserTokens } from '../accounts/browser-tokens.js';
+import { WEBHOOKS_FOLDER } from '../accounts/webhooks.js';
 import type { Config } from '../config.js';
+import { describeFault } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Figures, Metrics, Past } from '../metrics.js';
@@ -75,12 +79,19 @@ export class Console {
   readonly #listener: Listener;
   #port = 0;
   #listening: Listening = { port: 0, dialectPorts: {} };
+  readonly #alerts: NodeJS.Timeout;
+  #isSending = false;
   #closed: Promise<void> | undefined;
 
   constructor(parts: ConsoleParts) {
     const { administrationEntry: entry, bounds, certificate, config, log, metrics, server } = parts;
     const { dataDir, storeUrl } = config;
-    const administration = startAdministration({ store: { dataDir, storeUrl }, bounds, log, entry });
+    const { webhookAllow } = config.console;
+    const administration = startAdministration({
+      ...{ store: { dataDir, storeUrl }, bounds, log, entry, webhookAllow },
+    });
+    this.#alerts = setInterval(() => void this.#sendAlerts(), bounds.alertCheckMs);
+    this.#alerts.unref();
     this.#administration = administration;
     const { clock } = server.shared.services;
     this.#parts = parts;
@@ -237,7 +248,21 @@ export class Console {
     return this.#closed;
   }
 
+  /** Without a webhook on this host, the administration thread is not started for it. */
+  async #sendAlerts(): Promise<void> {
+    const { config, log } = this.#parts;
+    if (this.#isSending || !existsSync(join(config.dataDir, WEBHOOKS_FOLDER))) return;
+    this.#isSending = true;
+    try {
+      await this.#administration.sendAlerts();
+    } catch (error) {
+      log.warn(describeFault(error), 'alerts could not be sent: the next check tries again');
+    }
+    this.#isSending = false;
+  }
+
   #close(): Promise<void> {
+    clearInterval(this.#alerts);
     this.stopAccepting();
     this.#sessions.close();
     for (const exchange of this.#services.registry.members) exchange.drop('failed');

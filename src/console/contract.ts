@@ -294,6 +294,26 @@ export interface SaidView {
   }[];
 }
 
+/** What the users of an account must know soon. */
+export interface AlertView {
+  readonly accountId: number;
+  readonly account: string;
+  /** Less than a week of its use is left; all is spent; keys expire within a week. */
+  readonly cause: 'credit.low' | 'credit.out' | 'keys.expiring';
+  readonly balance: number;
+  /** Of `keys.expiring`: 20 at most. */
+  readonly keys: readonly { readonly name: string; readonly prefix: string; readonly expiresAtMs: number }[];
+}
+
+/** Where this host sends the alerts of an account. */
+export interface WebhookView {
+  readonly url: string | null;
+  /** Of the last attempt. */
+  readonly lastAtMs: number | null;
+  /** Such as `answered 200`. */
+  readonly lastResult: string | null;
+}
+
 /** For one page in a browser: it must connect until then. */
 export interface BrowserToken {
   readonly token: string;
@@ -373,6 +393,16 @@ export interface Calls {
   said: Call<SaidQuestion, SaidView>;
   /** Adds a word to the account's lexicon, or changes it. The next utterance uses it. */
   addWord: Call<{ readonly accountId: Id; readonly word: Entry; readonly spoken: Entry }, Nothing>;
+  /** Of an account; `null`: of all, for operators. */
+  alerts: Call<{ readonly accountId: Id | null }, readonly AlertView[]>;
+  webhook: Call<{ readonly accountId: Id }, WebhookView>;
+  /** `null`: none. The answer is the only one that shows the secret, with which each message is signed. */
+  setWebhook: Call<
+    { readonly accountId: Id; readonly url: (string & tags.MinLength<1> & tags.MaxLength<500>) | null },
+    { readonly secret: string | null }
+  >;
+  /** Sends a message now. */
+  testWebhook: Call<{ readonly accountId: Id }, { readonly isDelivered: boolean; readonly result: string }>;
   /** Takes a word that users added out of the account's lexicon. */
   removeWord: Call<{ readonly accountId: Id; readonly word: Entry }, Nothing>;
   /** The words of the account's lexicon. */

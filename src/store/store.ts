@@ -286,7 +286,11 @@ export interface StoreView extends PeopleView {
   listAccounts(accountId: number | null, recentSinceMs: number): Awaitable<readonly ListedAccount[]>;
   /** In the order of their creation. */
   findKeys(
-    by: { readonly hash: Uint8Array } | { readonly prefix: string } | { readonly keyId: number },
+    by:
+      | { readonly hash: Uint8Array }
+      | { readonly prefix: string }
+      | { readonly keyId: number }
+      | { readonly expiresFromMs: number; readonly expiresToMs: number },
   ): Awaitable<readonly StoredKey[]>;
   /** The same with their use, revoked ones included. */
   listKeys(

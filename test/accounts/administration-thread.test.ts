@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
+import { openWebhooks } from '../../workers/webhooks.js';
 import { ConsoleDesk, type AccountWords } from '../../src/accounts/console-calls.js';
 import type { SpeakingDefaults } from '../../src/api/speech-settings.js';
 import { hashToken } from '../../src/accounts/tokens.js';
@@ -56,6 +57,8 @@ const refusalOf = async (call: Promise<unknown>): Promise<ConsoleRefusal> => {
   if (error instanceof ConsoleRefusal) return error;
   throw error;
 };
+
+const noWebhooks = openWebhooks({ folder: '/nowhere', allow: [], answerMsMax: 1 });
 
 /** No files: `addition` says what an act would write. */
 const wordsWith = (addition: AccountWords['addition']): AccountWords => ({
@@ -262,6 +265,7 @@ t.test('an act that is done is answered, whatever happens to the store then', as
     driver,
     limits,
     wordsWith(() => null),
+    noWebhooks,
   );
   const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
@@ -299,6 +303,7 @@ t.test('a word is written only when its record is committed', async (t) => {
     driver,
     limits,
     wordsWith(() => ({ entry, isChange: false, write: () => written++ })),
+    noWebhooks,
   );
   const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };

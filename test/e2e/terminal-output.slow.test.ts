@@ -54,7 +54,8 @@ t.test('a pipe gets JSON and nothing else', async (t) => {
 t.test('the welcome names some of many voices, and addresses that a client can use', (t) => {
   const tls = { certPath: 'cert', keyPath: 'key' };
   const voices = Array.from({ length: 100 }, (_, i) => `voice-${i}`);
-  const console = { host: '127.0.0.1', port: 8081, origin: 'https://console.example.com', isGiven: true };
+  const origin = 'https://console.example.com';
+  const console = { host: '127.0.0.1', port: 8081, origin, webhookAllow: [], isGiven: true };
   const config = { host: '::', opsHost: '10.0.0.7', tls, console, wyoming: null };
   const ports = { port: 8443, opsPort: 9464, consolePort: 8081, dialectPorts: { elevenlabs: 8082 } };
   const text = welcome({ config, ...ports, claimUrl: null, voices, firstKey: null });

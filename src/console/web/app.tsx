@@ -7,6 +7,7 @@ import { Empty, Page, Problem, Waiting } from './parts/page.js';
 import { Toast } from './parts/toast.js';
 import { AccountPage } from './pages/account.js';
 import { AccountsPage } from './pages/accounts.js';
+import { AllAlertsPage } from './pages/alerts.js';
 import { AuditPage } from './pages/audit.js';
 import { AcceptPage, ClaimPage, SignInPage } from './pages/enter.js';
 import { KeysPage } from './pages/keys.js';
@@ -69,6 +70,8 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
       return <AllUsagePage />;
     case '/requests':
       return <AllRequestsPage />;
+    case '/alerts':
+      return <AllAlertsPage />;
     case '/live':
       return <LivePage />;
     case '/operators':

@@ -3,12 +3,13 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { User } from '../contract.js';
 import { call } from './call.js';
+import { plural } from './format.js';
 import { Brand, Icon, type IconName } from './parts/icon.js';
 import { Switch } from './parts/switch.js';
 import { showToast } from './parts/toast.js';
 import { useConsole } from './session.js';
 import { useTheme, type Theme } from './theme.js';
-import { toRefusal } from './use-call.js';
+import { toRefusal, useCall } from './use-call.js';
 
 interface PageLink {
   readonly path: string;
@@ -37,6 +38,7 @@ const linksOf = ({ role, accountId }: User): readonly (readonly PageLink[])[] =>
         { path: '/accounts', label: 'Accounts', icon: 'accounts' },
         { path: '/keys', label: 'Keys', icon: 'keys' },
         { path: '/usage', label: 'Usage', icon: 'usage' },
+        { path: '/alerts', label: 'Alerts', icon: 'alerts' },
       ],
       [
         { path: '/live', label: 'Live', icon: 'live' },
@@ -53,6 +55,7 @@ const linksOf = ({ role, accountId }: User): readonly (readonly PageLink[])[] =>
       { path: `${own}/usage`, label: 'Usage', icon: 'usage' },
       { path: `${own}/requests`, label: 'Requests', icon: 'requests' },
       { path: `${own}/users`, label: 'Users', icon: 'accounts' },
+      { path: `${own}/alerts`, label: 'Alerts', icon: 'alerts' },
     ],
     programs,
   ];
@@ -68,6 +71,7 @@ export const Shell = (props: {
   const { become } = useConsole();
   useEffect(() => setIsOpen(false), [path]);
   const [theme, setTheme] = useTheme();
+  const count = useCall('alerts', { accountId: user.accountId }).answer?.length ?? 0;
   const groups = linksOf(user);
   const current =
     path === '/'
@@ -77,6 +81,12 @@ export const Shell = (props: {
     <a href={target} aria-current={target === (current ?? path) ? 'page' : undefined}>
       <Icon name={icon} />
       <span>{label}</span>
+      {icon === 'alerts' && count > 0 && (
+        <span class="badge warn">
+          {count}
+          <span class="hidden"> open</span>
+        </span>
+      )}
     </a>
   );
   const signOut = async () => {
@@ -105,6 +115,7 @@ export const Shell = (props: {
             onClick={() => setIsOpen(!isOpen)}
           >
             <Icon name={isOpen ? 'close' : 'menu'} />
+            {count > 0 && <span class="badge warn">{plural(count, 'alert')}</span>}
           </button>
         </div>
         <nav id="menu" class={isOpen ? 'menu open' : 'menu'} aria-label="Console">

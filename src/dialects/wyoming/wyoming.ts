@@ -3,7 +3,7 @@
  * allowed addresses, and charges one account. If other machines reach it, it announces itself to them (mDNS, DNS-SD).
  */
 import {
-  BlockList,
+  type BlockList,
   createServer,
   isIPv4,
   isIPv6,
@@ -19,25 +19,13 @@ import type { Connections } from '../../front/connections.js';
 import { CountedWarning } from '../../front/counted-warning.js';
 import { ListenError } from '../../front/listener.js';
 import type { FurtherListener } from '../../front/server.js';
-import { networkOf } from '../../network.js';
+import { networkList, networkOf } from '../../network.js';
 import type { DialectParts } from '../http-listener.js';
 import { Connection, STREAMED_ROUTE, WHOLE_ROUTE } from './connection.js';
 
 const variables = { host: 'WYOMING_HOST', port: 'WYOMING_PORT' };
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' : 'ipv4');
-
-/** @param allow addresses and networks, checked @returns `null`: all addresses */
-const allowList = (allow: readonly string[]): BlockList | null => {
-  if (allow.length === 0) return null;
-  const list = new BlockList();
-  for (const entry of allow) {
-    const [address = '', bits] = entry.split('/');
-    if (bits === undefined) list.addAddress(address, familyOf(address));
-    else list.addSubnet(address, Number(bits), familyOf(address));
-  }
-  return list;
-};
 
 /** A listener on IPv6 sees IPv4 clients as `::ffff:192.0.2.1`. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
@@ -61,7 +49,7 @@ export class WyomingListener implements FurtherListener {
     this.#parts = parts;
     this.#config = config;
     this.#payer = payer;
-    this.#allowed = allowList(config.allow);
+    this.#allowed = config.allow.length === 0 ? null : networkList(config.allow);
     this.#counted = parts.shared.connections.listener(parts.bounds.wyomingConnectionsMax);
     this.#refusals = new CountedWarning(parts.shared.services);
     this.#server = createServer((socket) => this.#accept(socket));

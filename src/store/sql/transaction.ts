@@ -101,8 +101,17 @@ export class Transaction extends People implements StoreTransaction {
   }
 
   async findKeys(
-    by: { readonly hash: Uint8Array } | { readonly prefix: string } | { readonly keyId: number },
+    by:
+      | { readonly hash: Uint8Array }
+      | { readonly prefix: string }
+      | { readonly keyId: number }
+      | { readonly expiresFromMs: number; readonly expiresToMs: number },
   ): Promise<StoredKey[]> {
+    if ('expiresFromMs' in by) {
+      const condition = 'expires_at_ms > ? AND expires_at_ms <= ?';
+      const rows = await this.sql.all<KeyRow>(selectKeys(condition), by.expiresFromMs, by.expiresToMs);
+      return rows.map(toKey);
+    }
     const [column, value] =
       'hash' in by
         ? ['hash', by.hash]

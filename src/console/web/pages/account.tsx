@@ -12,6 +12,7 @@ import { navigate } from '../route.js';
 import { useUser } from '../session.js';
 import { useCall } from '../use-call.js';
 import { Suspended } from './accounts.js';
+import { AccountAlerts } from './alerts.js';
 import { AddCredit, creditsLeft } from './credit.js';
 import { Keys } from './keys.js';
 import { Requests } from './requests.js';
@@ -143,6 +144,7 @@ const tabs = {
   usage: 'Usage',
   requests: 'Requests',
   users: 'Users',
+  alerts: 'Alerts',
   manage: 'Manage',
 } as const;
 type Tab = keyof typeof tabs;
@@ -157,6 +159,8 @@ const Content = ({ account, tab }: Of & { readonly tab: Tab }) => {
       return <Requests accountId={account.accountId} />;
     case 'users':
       return <Users accountId={account.accountId} />;
+    case 'alerts':
+      return <AccountAlerts account={account} />;
     case 'manage':
       return <Manage account={account} />;
   }
