@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
-import { openWebhooks } from '../../workers/webhooks.js';
-import { ConsoleDesk, type AccountWords } from '../../src/accounts/console-calls.js';
+import { ConsoleDesk } from '../../src/accounts/console-calls.js';
 import type { SpeakingDefaults } from '../../src/api/speech-settings.js';
 import { hashToken } from '../../src/accounts/tokens.js';
 import { startAdministration, type ConsoleAdministration } from '../../src/console/administration.js';
@@ -16,6 +15,7 @@ import { StoreError, type StoreAdministration } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import { pause } from '../support/waiting.js';
+import { noWebhooks, wordsWith } from '../support/console-desk.js';
 import { memoryFolder } from '../store/support.js';
 
 const ADDRESS = '203.0.113.7';
@@ -57,16 +57,6 @@ const refusalOf = async (call: Promise<unknown>): Promise<ConsoleRefusal> => {
   if (error instanceof ConsoleRefusal) return error;
   throw error;
 };
-
-const noWebhooks = openWebhooks({ folder: '/nowhere', allow: [], answerMsMax: 1 });
-
-/** No files: `addition` says what an act would write. */
-const wordsWith = (addition: AccountWords['addition']): AccountWords => ({
-  addition,
-  removal: () => null,
-  list: () => [],
-  remove: () => undefined,
-});
 
 t.test('a whole life in the console: claim, account, key, invitation, deletion, audit', async (t) => {
   const { administration, session, root } = await claimed(t);

@@ -11,6 +11,7 @@ import type { StoreDriver, UsageQuestion, UsageRow, UsageStep } from '../../src/
 import { seededRandom } from '../../scripts/rig/random.js';
 import { HOUR_MS, randomEntries } from './random-entries.js';
 import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
+import { noWebhooks, wordsWith } from '../support/console-desk.js';
 
 export interface OpenStore {
   readonly driver: StoreDriver;
@@ -154,12 +155,12 @@ export const peopleSuite = (
     const { driver, store } = await open(t);
     const operator = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
     const userId = await store.transact(async (transaction) => transaction.addUser(operator, 1));
-    const desk = new ConsoleDesk(driver, limits, {
-      addition: () => null,
-      list: () => [],
-      removal: () => null,
-      remove: () => undefined,
-    });
+    const desk = new ConsoleDesk(
+      driver,
+      limits,
+      wordsWith(() => null),
+      noWebhooks,
+    );
     t.teardown(() => desk.close());
     const credentials = { name: 'a\0b', password: 'p\0q'.repeat(4) };
     const by = { userId };

@@ -109,7 +109,7 @@ export const Shell = (props: {
           <button
             type="button"
             class="button menu-button"
-            aria-label="Menu"
+            aria-label={count === 0 ? 'Menu' : `Menu, ${plural(count, 'alert')}`}
             aria-expanded={isOpen}
             aria-controls="menu"
             onClick={() => setIsOpen(!isOpen)}

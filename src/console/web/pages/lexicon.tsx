@@ -73,7 +73,7 @@ const Words = (props: { readonly accountId: number; readonly voices: readonly st
                         <span class="row">
                           <HearButton
                             accountId={accountId}
-                            label={`Hear ${row.word}`}
+                            label={`Hear it: ${row.word}`}
                             question={() => ({ voice, word: row.word, spoken: row.spoken })}
                             onProblem={setProblem}
                           />

@@ -1,0 +1,138 @@
+/** What users find in every page: filters that stay, colours, ways out of dead ends, words and alerts. */
+import t from 'tap';
+import { ask, noBrowser, password, startConsole } from './browser-rig.js';
+
+t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async (t) => {
+  const rig = await startConsole(t);
+  const ada = await rig.arrive();
+  const { page } = ada;
+  await ada.join(rig.claimLink, 'Ada', 'Claim this console');
+  const { accountId } = await ask(page, 'createAccount', { name: 'Harbour Radio', credits: 0 });
+  await ask(page, 'createAccount', { name: '=1+1', credits: null });
+  const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
+
+  await t.test('the chosen colours hold after a reload, from the first paint on', async (t) => {
+    const light = await background();
+    await page.getByText('Dark', { exact: true }).click();
+    const dark = await background();
+    t.not(dark, light);
+    await page.reload();
+    t.equal(await background(), dark);
+    const html = await page.evaluate<string>("fetch('/').then((response) => response.text())");
+    t.match(html, /<meta name="color-scheme" content="dark" \/>/, 'the server writes them');
+    await page.getByText('System', { exact: true }).click();
+    t.equal(await background(), light);
+  });
+
+  await t.test('filters are in the address: a reload and the way back keep them', async (t) => {
+    await page.goto('/accounts');
+    await ada.field('Search accounts').fill('harb');
+    await page.waitForURL(/search=harb/);
+    await ada.field('State').selectOption('Out of credit');
+    t.match(page.url(), /state=empty/);
+    await page.reload();
+    await page.getByRole('link', { name: 'Harbour Radio' }).click();
+    await ada.sees('Harbour Radio');
+    await page.goBack();
+    await ada.sees('Accounts');
+    t.equal(await ada.field('Search accounts').inputValue(), 'harb');
+    t.equal(await page.getByRole('row').count(), 2);
+    t.strictSame(await ada.violations(), []);
+  });
+
+  await t.test('the file of accounts has no formula', async (t) => {
+    await page.goto('/accounts');
+    await page.getByText('=1+1').waitFor();
+    const [download] = await Promise.all([page.waitForEvent('download'), ada.button('CSV').click()]);
+    const text = (await (await download.createReadStream()).toArray()).join('');
+    t.match(text, /\r\n'=1\+1,active,/);
+  });
+
+  await t.test('changes are found by search and kind', async (t) => {
+    await page.goto('/audit?kind=account&search=harbour');
+    t.equal(
+      await page
+        .getByRole('row')
+        .count()
+        .then(async () => {
+          await page.getByText('Account: create').first().waitFor();
+          return page.getByRole('row').count();
+        }),
+      2,
+    );
+    t.match(
+      await page.getByRole('link', { name: 'CSV' }).getAttribute('href'),
+      /search=harbour&kind=account/,
+    );
+  });
+
+  await t.test('an account without credit gets some where it is missed', async () => {
+    await page.goto(`/playground?account=${accountId}`);
+    await page.getByText('has no credit left').waitFor();
+    await ada.button('Add credit').click();
+    await ada.field('Credits').fill('700');
+    await page.getByRole('dialog').getByRole('button', { name: 'Add credit' }).click();
+    await page.getByText('has no credit left').waitFor({ state: 'detached' });
+  });
+
+  await t.test('an account that is not there, and a spent invitation, have a way out', async (t) => {
+    await page.goto('/accounts/4000/keys');
+    await ada.sees('There is no such account');
+    const { account, role, url } = await ask(page, 'invite', { accountId });
+    t.strictSame({ account, role }, { account: 'Harbour Radio', role: 'member' });
+    const max = await rig.arrive({ phone: true });
+    await max.join(url, 'Max', 'Join');
+    const late = await rig.arrive();
+    await late.page.goto(url);
+    await late.sees('This invitation cannot be used');
+    t.strictSame(await late.violations(), []);
+    await late.page.getByRole('link', { name: 'Sign in' }).click();
+    await late.field('Name').fill('Max');
+    await late.field('Password').fill(password);
+    await late.button('Sign in').click();
+    await late.sees('Playground');
+  });
+
+  await t.test('an empty period says so', async (t) => {
+    await page.goto(`/accounts/${accountId}/usage?period=7+days`);
+    await page.getByText('Nothing was spoken in the last 7 days').waitFor();
+    t.strictSame(await ada.violations(), []);
+  });
+
+  await t.test('a word is heard, added, found and removed', async (t) => {
+    await page.goto(`/lexicon?account=${accountId}`);
+    await ada.field('Word').fill('Syrinx');
+    await ada.field('Say').fill('SEER inks');
+    const heard = page.waitForResponse(/api\/hear/);
+    await ada.button('Hear it').click();
+    t.equal((await heard).status(), 200);
+    await ada.button('Add to the lexicon').click();
+    await page.getByRole('rowheader', { name: 'Syrinx' }).waitFor();
+    t.strictSame(await ada.violations(), []);
+    await ada.button('Remove Syrinx').click();
+    await ada.button('Remove word').click();
+    await page.getByText('No words yet').waitFor();
+  });
+
+  await t.test('alerts are counted in the menu, and a webhook must be public', async (t) => {
+    await ask(page, 'createAccount', { name: 'Empty', credits: 0 });
+    await page.goto('/alerts');
+    await page.getByText('No credit left: Empty').waitFor();
+    t.match(
+      await page
+        .getByRole('navigation')
+        .getByRole('link', { name: /Alerts/ })
+        .innerText(),
+      /1/,
+    );
+    await page.goto(`/accounts/${accountId}/alerts`);
+    await ada.field('Address').fill('https://127.0.0.1/x');
+    await ada.button('Set webhook').click();
+    await page.locator('[aria-invalid=true]').waitFor();
+    await ada.field('Address').fill('https://example.com/x');
+    await ada.button('Set webhook').click();
+    t.match(await ada.field('Secret').innerText(), /^whsec_/);
+    t.strictSame(await ada.violations(), []);
+  });
+  t.strictSame(ada.complaints, [], 'nothing on the browser’s console');
+});

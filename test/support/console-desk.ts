@@ -1,0 +1,13 @@
+/** What a desk of the console needs beside a store, without files. */
+import type { AccountWords } from '../../src/accounts/console-calls.js';
+import { openWebhooks } from '../../workers/webhooks.js';
+
+export const noWebhooks = openWebhooks({ folder: '/nowhere', allow: [], answerMsMax: 1 });
+
+/** @param addition says what an act would write */
+export const wordsWith = (addition: AccountWords['addition']): AccountWords => ({
+  addition,
+  removal: () => null,
+  list: () => [],
+  remove: () => undefined,
+});
