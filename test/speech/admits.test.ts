@@ -264,15 +264,24 @@ const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {
   return { admits, lines, dispatcher };
 };
 
+/** An utterance that never begins counts for 10 ms: what took longer, on a busy machine, is done again with another dispatcher. */
+const atOnce = async <T>(t: Test, run: (machine: Awaited<ReturnType<typeof slowMachine>>) => T) => {
+  for (let tries = 1; ; tries++) {
+    const machine = await slowMachine(t, 'refuse');
+    // Cold code would take longer.
+    machine.admits('stream');
+    await sleep(50);
+    const startMs = performance.now();
+    const result = run(machine);
+    if (performance.now() - startMs < 8 || tries === 20) return { ...machine, result };
+  }
+};
+
 t.test('what the machine cannot make is refused, whole files never; the log says why, once', async (t) => {
-  const { admits, lines, dispatcher } = await slowMachine(t, 'refuse');
-  // At once: an utterance that never begins counts for some milliseconds. Cold code would take longer.
-  admits('stream');
-  await sleep(50);
-  t.strictSame(
+  const { admits, lines, dispatcher, result } = await atOnce(t, ({ admits }) =>
     (['stream', 'stream', 'socket'] as const).map((framing) => admits(framing)),
-    [true, false, false],
   );
+  t.strictSame(result, [true, false, false]);
   for (let file = 0; file < 20; file++) t.equal(admits('whole'), true);
   t.equal(admits('elevenlabs-whole'), true);
   t.equal(lines.length, 1);
@@ -290,11 +299,11 @@ t.test('what the machine cannot make is refused, whole files never; the log says
 
 t.test('text that is long to say counts so before it begins', async (t) => {
   const speechMsOf = async (text: string) => {
-    const { admits, lines } = await slowMachine(t, 'refuse');
-    admits('stream', text);
-    await sleep(50);
-    // At once: the second is refused beside the first.
-    t.strictSame([admits('stream', text), admits('stream', text)], [true, false], text);
+    const { lines, result } = await atOnce(t, ({ admits }) => [
+      admits('stream', text),
+      admits('stream', text),
+    ]);
+    t.strictSame(result, [true, false], text);
     return lines[0]!['speechMs'] as number;
   };
   const writtenMs = await speechMsOf('a b c');
@@ -311,16 +320,18 @@ t.test('text that is long to say counts so before it begins', async (t) => {
 });
 
 t.test('held words of one listener leave the machine to others, and to its own next words', async (t) => {
-  const { admits, dispatcher } = await slowMachine(t, 'refuse');
-  const context = opened(
-    dispatcher.open({ ...optionsOf(lease().granted), framing: 'socket' }, () => undefined),
-  );
-  for (const text of ['a', ' ', 'few', ' ']) {
-    t.equal(context.admits(text), true);
-    context.append(text);
-  }
-  t.equal(admits('stream'), true);
-  t.equal(context.admits('a'), false, 'whoever speaks first has the machine');
+  const { result } = await atOnce(t, ({ admits, dispatcher }) => {
+    const context = opened(
+      dispatcher.open({ ...optionsOf(lease().granted), framing: 'socket' }, () => undefined),
+    );
+    const held = ['a', ' ', 'few', ' '].map((text) => {
+      const isAdmitted = context.admits(text);
+      context.append(text);
+      return isAdmitted;
+    });
+    return [...held, admits('stream'), context.admits('a')];
+  });
+  t.strictSame(result, [true, true, true, true, true, false], 'the first to speak has the machine');
 });
 
 t.test('a service that is to be late refuses nobody', async (t) => {
