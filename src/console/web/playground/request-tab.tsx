@@ -154,6 +154,8 @@ export const RequestTab = (props: {
   const { draft, pair, runs, shown } = kept;
   const box = useRef<HTMLDivElement>(null);
   const [lacksText, setLacksText] = useState(false);
+  // A change is drawn at once, and not with the next frame of the screen.
+  const [, setDraft] = useState(draft);
 
   useEffect(() => () => kept.shown?.stop(), []);
   const isReceiving = shown?.isReceiving === true;
@@ -194,7 +196,7 @@ export const RequestTab = (props: {
   const change = (changes: Partial<Draft>) => {
     kept.draft = { ...kept.draft, ...changes };
     if (changes.text !== undefined) setLacksText(false);
-    redraw();
+    setDraft(kept.draft);
   };
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
     if (event.key === 'Escape') stop();
