@@ -15,7 +15,7 @@ import { SocketTab } from './socket-tab.js';
 const PlaygroundTabs = (props: { readonly account: AccountView; readonly voices: readonly VoiceView[] }) => {
   const { account, voices } = props;
   const wanted = new URLSearchParams(location.search).get('voice');
-  const [selected, setSelected] = useTab(['Request', 'Conversation', 'Voices']);
+  const [selected, setSelected] = useTab(['Request', 'Conversation']);
   const [voice, setVoice] = useState(voices.find(({ id }) => id === wanted)?.id ?? voices[0]?.id ?? '');
   const shared = { account, voices, voice, onVoice: setVoice, onSpoken: () => void refresh() };
   return (
