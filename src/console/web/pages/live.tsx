@@ -12,12 +12,12 @@ import {
   plural,
 } from '../format.js';
 import { Page, Problem, Waiting } from '../parts/page.js';
-import type { Plot } from '../parts/plot.js';
+import type { Plot } from './plots.js';
 import { Switch } from '../parts/switch.js';
-import { useHistory, useLive, type Live } from '../use-live.js';
+import { type Live, useHistory, useLive } from '../use-live.js';
 
 /** At once, while the page waits for its figures. A failure is shown by each chart. */
-const loading = import('./live-plot.js');
+const loading = import('./plots.js');
 loading.catch(() => undefined);
 
 const sum = (counts: Readonly<Record<string, number>>): number =>

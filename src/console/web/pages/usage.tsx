@@ -4,11 +4,21 @@ import type { AccountView, UsageRow, UsageStep } from '../../contract.js';
 import { formatNumber, formatSeconds, formatUtcDay, formatUtcTime } from '../format.js';
 import { Choice, CsvLink } from '../parts/filters.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
-import { Table, type Column } from '../parts/table.js';
+import { type Column, Table } from '../parts/table.js';
 import { useQuery } from '../route.js';
 import { useAnswer, useCall } from '../use-call.js';
-import { allUsage, partOf, plotData, stepMs, sumsBy, totalOf } from './usage-data.js';
-import type { Measure, PlotData, Split, Sum } from './usage-data.js';
+import {
+  allUsage,
+  type Measure,
+  partOf,
+  plotData,
+  type PlotData,
+  type Split,
+  stepMs,
+  type Sum,
+  sumsBy,
+  totalOf,
+} from './usage-data.js';
 
 const periods = {
   '24 hours': { days: 1, step: 'hour' },
@@ -36,9 +46,9 @@ const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure
   useEffect(() => {
     let close: (() => void) | null = null;
     let isGone = false;
-    import('./usage-plot.js').then(
-      ({ drawPlot }) => {
-        if (!isGone && box.current !== null) ({ close } = drawPlot(box.current, data, setPoint));
+    import('./plots.js').then(
+      ({ drawBars }) => {
+        if (!isGone && box.current !== null) ({ close } = drawBars(box.current, data, setPoint));
       },
       () => setIsLost(true),
     );

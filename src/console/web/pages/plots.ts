@@ -1,0 +1,215 @@
+/** Canvases that uPlot draws: they follow the size of their element, and the colours of the page. Loaded with the first plot. */
+import uPlot from 'uplot';
+import { onTheme } from '../theme.js';
+import { type PlotData, stepMs } from './usage-data.js';
+
+const value = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
+
+/** The colour of a custom property with `light-dark()`, which a canvas does not know. */
+const resolved = (name: string): string => {
+  const probe = document.createElement('span');
+  probe.style.color = value(name).trim();
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+};
+
+export interface Plot {
+  readonly set: (data: uPlot.AlignedData) => void;
+  readonly close: () => void;
+}
+
+interface Theme {
+  readonly colorOf: (name: string) => string;
+  /** Of each axis. */
+  readonly axis: Pick<uPlot.Axis, 'stroke' | 'font' | 'ticks'>;
+  /** Of the axis of values. */
+  readonly grid: uPlot.Axis.Grid;
+}
+
+/** @param optionsFor called again when the colours change */
+const keepDrawn = (
+  element: HTMLElement,
+  first: uPlot.AlignedData,
+  optionsFor: (theme: Theme) => Omit<uPlot.Options, 'width' | 'height' | 'legend'>,
+): Plot => {
+  let data = first;
+  const size = () => ({ width: element.clientWidth, height: element.clientHeight });
+  const make = (): uPlot => {
+    const theme: Theme = {
+      colorOf: resolved,
+      axis: { stroke: resolved('--muted'), font: '12px system-ui, sans-serif', ticks: { show: false } },
+      grid: { stroke: resolved('--border'), width: 1 },
+    };
+    return new uPlot({ ...optionsFor(theme), ...size(), legend: { show: false } }, data, element);
+  };
+  let plot = make();
+  const sizes = new ResizeObserver(() => plot.setSize(size()));
+  sizes.observe(element);
+  const ignoreTheme = onTheme(() => {
+    plot.destroy();
+    plot = make();
+  });
+  return {
+    set: (next) => {
+      data = next;
+      plot.setData(next);
+    },
+    close: () => {
+      ignoreTheme();
+      sizes.disconnect();
+      plot.destroy();
+    },
+  };
+};
+
+/**
+ * @param onPoint the index of the step under the pointer, or null
+ */
+export const drawBars = (
+  element: HTMLElement,
+  data: PlotData,
+  onPoint: (index: number | null) => void,
+): Plot => {
+  const isDay = data.step === 'day';
+  const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
+  const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });
+  const number = new Intl.NumberFormat(undefined, { notation: 'compact' });
+
+  // Each series is drawn up to the sum of itself and those below it, the highest first.
+  const sums: number[][] = [];
+  for (const { values } of data.series) {
+    const below = sums.at(-1);
+    sums.push(values.map((value, index) => value + (below?.[index] ?? 0)));
+  }
+  const stacked = sums.toReversed();
+
+  const half = stepMs[data.step] / 2_000;
+
+  // At least two pixels: else the colours of a month of hours cannot be told apart.
+  const bars = uPlot.paths.bars!({ size: [0.72, 48, 2], radius: 0.12, align: 0 });
+  return keepDrawn(
+    element,
+    [data.timesMs.map((ms) => ms / 1_000), ...stacked],
+    ({ axis, colorOf, grid }) => ({
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: {
+        x: { time: true, range: (_, min, max) => [min - half, max + half] },
+        y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] },
+      },
+      axes: [
+        {
+          ...axis,
+          size: 32,
+          grid: { show: false },
+          values: (_, splits, _axis, space, increment) =>
+            splits.map((seconds) =>
+              space === 0
+                ? null
+                : isDay || increment >= 86_400
+                  ? day.format(seconds * 1_000)
+                  : hour.format(seconds * 1_000),
+            ),
+          incrs: isDay
+            ? [86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400, 28 * 86_400, 56 * 86_400]
+            : [3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400],
+          space: 64,
+        },
+        {
+          ...axis,
+          size: 52,
+          grid,
+          values: (_, splits) => splits.map((value) => number.format(value)),
+        },
+      ],
+      series: [
+        {},
+        ...stacked.map((_, index) => ({
+          fill: colorOf(`--series-${data.series.length - index}`),
+          width: 0,
+          paths: bars,
+          points: { show: false },
+        })),
+      ],
+      tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
+      hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+    }),
+  );
+};
+
+/** A chart shows at least this part of its span. */
+const SPAN_PARTS = 12;
+
+export interface LinesOptions {
+  /** Custom properties. The area of a single line is filled. */
+  readonly colors: readonly string[];
+  /** Of a value on its axis, with the unit. */
+  readonly format: (value: number) => string;
+  /** The axis goes at least so high. */
+  readonly highestMin: number;
+  readonly spanSeconds: number;
+  /** @param index of the point under the pointer, or null */
+  readonly onPoint: (index: number | null) => void;
+}
+
+const isAt = (values: uPlot.AlignedData[number], index: number): boolean => (values[index] ?? null) !== null;
+
+/** Points that no line shows, because their neighbours are missing. */
+const alone = (values: uPlot.AlignedData[number]): number[] =>
+  Array.from(values, (_, index) => index).filter(
+    (index) => isAt(values, index) && !isAt(values, index - 1) && !isAt(values, index + 1),
+  );
+
+export const drawLines = (element: HTMLElement, data: uPlot.AlignedData, options: LinesOptions): Plot => {
+  const { colors, format, highestMin, onPoint, spanSeconds } = options;
+  const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+  return keepDrawn(element, data, ({ axis, colorOf, grid }) => ({
+    cursor: {
+      y: false,
+      drag: { x: false, y: false },
+      sync: { key: 'live' },
+      points: { size: 6 },
+    },
+    scales: {
+      x: {
+        time: true,
+        range: (plot) => {
+          const [times] = plot.data;
+          const end = times.at(-1) ?? Date.now() / 1_000;
+          // After a start, what there is fills the chart, but it is not drawn out of measure.
+          const first = Math.min(times[0] ?? end, end - spanSeconds / SPAN_PARTS);
+          return [Math.max(first, end - spanSeconds), end];
+        },
+      },
+      y: { range: (_, _min, max) => [0, Math.max(highestMin, max * 1.1)] },
+    },
+    axes: [
+      {
+        ...axis,
+        size: 28,
+        grid: { show: false },
+        space: 64,
+        values: (_, splits) => splits.map((seconds) => time.format(seconds * 1_000)),
+      },
+      { ...axis, size: 60, grid, space: 32, values: (_, splits) => splits.map(format) },
+    ],
+    series: [
+      {},
+      ...colors.map((name): uPlot.Series => {
+        const stroke = colorOf(name);
+        return {
+          stroke,
+          width: 1.5,
+          ...(colors.length === 1 && { fill: `color-mix(in srgb, ${stroke} 14%, transparent)` }),
+          points: {
+            size: 4,
+            fill: stroke,
+            filter: (plot, index, isShown) => (isShown ? null : alone(plot.data[index] ?? [])),
+          },
+        };
+      }),
+    ],
+    hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+  }));
+};
