@@ -119,7 +119,7 @@ t.test('the client connects again after the service was killed and restarted', a
   const client = await connect({
     url: first.url,
     apiKey: first.key,
-    reconnect: { attemptsMax: 50, capMs: 500 },
+    reconnect: { attemptsMax: 500, capMs: 500 },
   });
   t.teardown(() => client.close());
   const lost = client.context({ voiceId: 'wren' });
