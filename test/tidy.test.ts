@@ -47,7 +47,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/store': 7_060,
   'src/text': 6_620,
   'src/threads': 3_680,
-  workers: 1_020,
+  workers: 1_130,
   'workers/actor': 1_290,
   'workers/audio': 1_830,
   'workers/engines': 14_630,

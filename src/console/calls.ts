@@ -163,6 +163,39 @@ export const checkRole = (name: CallName, session: Session | null, isProgram: bo
   if (who === 'operator' && session.user.role !== 'operator') throw forOperators();
 };
 
+type WordBounds = Pick<Bounds, 'consoleWordsMax' | 'consoleWordsShownMax'>;
+
+const spokenOf = ({ form }: LexiconEntry): string => ('ipa' in form ? `/${form.ipa}/` : form.spelling);
+const keyOf = (entry: LexiconEntry): string =>
+  JSON.stringify([entry.written, entry.language, spokenOf(entry)]);
+
+/**
+ * Those in use, and which of them the console keeps.
+ *
+ * @param inUse of all files of the account
+ * @param kept those of the console
+ */
+const wordsView = (
+  inUse: Iterable<LexiconEntry>,
+  kept: readonly LexiconEntry[],
+  search: string,
+  { consoleWordsMax, consoleWordsShownMax }: WordBounds,
+): WordsView => {
+  const own = new Set(kept.map(keyOf));
+  const wanted = search.toLowerCase();
+  const found: WordView[] = [];
+  for (const entry of inUse) {
+    const spoken = spokenOf(entry);
+    if (!`${entry.written}\n${spoken}`.toLowerCase().includes(wanted)) continue;
+    found.push({ word: entry.written, spoken, language: entry.language, isOwn: own.has(keyOf(entry)) });
+  }
+  // Comparing by the rules of a language takes much longer.
+  const keyOfView = ({ word }: WordView): string => word.toLowerCase();
+  found.sort((one, other) => (keyOfView(one) < keyOfView(other) ? -1 : 1));
+  const words = found.slice(0, consoleWordsShownMax);
+  return { words, found: found.length, own: kept.length, ownMax: consoleWordsMax };
+};
+
 export interface CallsParts {
   readonly administration: ConsoleAdministration;
   readonly throttle: Throttle;

@@ -98,8 +98,7 @@ const WebhookCard = ({ accountId }: { readonly accountId: number }) => {
                 required
                 maxLength={500}
                 defaultValue={url ?? ''}
-                placeholder="https://example.com/alerts"
-                hint="A change makes a new secret."
+                hint="With https. A change makes a new secret."
               />
             </Form>
             {url !== null && (
