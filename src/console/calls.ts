@@ -31,37 +31,6 @@ import type { Throttle } from './throttle.js';
 import type { Bounds } from '../limits.js';
 import type { LexiconEntry } from '../text/lexicon.js';
 
-export type WordBounds = Pick<Bounds, 'consoleWordsMax' | 'consoleWordsShownMax'>;
-
-const spokenOf = ({ form }: LexiconEntry): string => ('ipa' in form ? `/${form.ipa}/` : form.spelling);
-const keyOf = (entry: LexiconEntry): string =>
-  JSON.stringify([entry.written, entry.language, spokenOf(entry)]);
-
-/**
- * @param inUse of all files of the account
- * @param kept those of the console
- */
-export const wordsView = (
-  inUse: Iterable<LexiconEntry>,
-  kept: readonly LexiconEntry[],
-  search: string,
-  { consoleWordsMax, consoleWordsShownMax }: WordBounds,
-): WordsView => {
-  const own = new Set(kept.map(keyOf));
-  const wanted = search.toLowerCase();
-  const found: WordView[] = [];
-  for (const entry of inUse) {
-    const spoken = spokenOf(entry);
-    if (!`${entry.written}\n${spoken}`.toLowerCase().includes(wanted)) continue;
-    found.push({ word: entry.written, spoken, language: entry.language, isOwn: own.has(keyOf(entry)) });
-  }
-  // Comparing by the rules of a language takes much longer.
-  const keyOfView = ({ word }: WordView): string => word.toLowerCase();
-  found.sort((one, other) => (keyOfView(one) < keyOfView(other) ? -1 : 1));
-  const words = found.slice(0, consoleWordsShownMax);
-  return { words, found: found.length, own: kept.length, ownMax: consoleWordsMax };
-};
-
 /** `person`: a user at the page, and no program with the user's token. */
 type Who = 'anyone' | 'person' | 'signedIn' | 'operator';
 
@@ -170,7 +139,8 @@ const keyOf = (entry: LexiconEntry): string =>
   JSON.stringify([entry.written, entry.language, spokenOf(entry)]);
 
 /**
- * Those in use, and which of them the console keeps.
+ * Those in use, and which of them the console keeps. Of 20,000 words, only those that are shown are sorted: it runs on the front
+ * thread.
  *
  * @param inUse of all files of the account
  * @param kept those of the console
@@ -181,19 +151,23 @@ const wordsView = (
   search: string,
   { consoleWordsMax, consoleWordsShownMax }: WordBounds,
 ): WordsView => {
-  const own = new Set(kept.map(keyOf));
   const wanted = search.toLowerCase();
-  const found: WordView[] = [];
+  const isWanted = (entry: LexiconEntry): boolean =>
+    wanted === '' || `${entry.written}\n${spokenOf(entry)}`.toLowerCase().includes(wanted);
+  const shown: LexiconEntry[] = [];
+  let found = 0;
   for (const entry of inUse) {
-    const spoken = spokenOf(entry);
-    if (!`${entry.written}\n${spoken}`.toLowerCase().includes(wanted)) continue;
-    found.push({ word: entry.written, spoken, language: entry.language, isOwn: own.has(keyOf(entry)) });
+    if (!isWanted(entry)) continue;
+    found++;
+    if (shown.length < consoleWordsShownMax) shown.push(entry);
   }
-  // Comparing by the rules of a language takes much longer.
-  const keyOfView = ({ word }: WordView): string => word.toLowerCase();
-  found.sort((one, other) => (keyOfView(one) < keyOfView(other) ? -1 : 1));
-  const words = found.slice(0, consoleWordsShownMax);
-  return { words, found: found.length, own: kept.length, ownMax: consoleWordsMax };
+  const own = new Set(kept.map(keyOf));
+  const words = shown.map((entry): WordView => {
+    const { language, written: word } = entry;
+    return { word, spoken: spokenOf(entry), language, isOwn: own.has(keyOf(entry)) };
+  });
+  words.sort((one, other) => one.word.localeCompare(other.word));
+  return { words, found, own: kept.length, ownMax: consoleWordsMax };
 };
 
 export interface CallsParts {

@@ -47,8 +47,8 @@ export class Lexicon {
   readonly scope: string;
   /** By the folded phrase. */
   readonly #entries = new Map<string, LexiconEntry[]>();
-  /** The most words of a phrase that begins with this one. */
-  readonly #longest = new Map<string, number>();
+  /** By its first word, how many phrases have each number of words. */
+  readonly #lengths = new Map<string, number[]>();
   /** The entry that each replaced: it holds again if the new one is removed. */
   readonly #replaced = new Map<LexiconEntry, LexiconEntry>();
   #size = 0;
@@ -95,10 +95,9 @@ export class Lexicon {
     }
     if (below !== undefined) this.#replaced.set(entry, below);
     this.#units += unitsOf(entry);
+    if (variants.length === 0) this.#count(key, 1);
     variants.unshift(entry);
     this.#entries.set(key, variants);
-    const words = key.split(' ');
-    this.#longest.set(words[0]!, Math.max(words.length, this.#longest.get(words[0]!) ?? 0));
     return true;
   }
 
@@ -114,13 +113,26 @@ export class Lexicon {
     variants.splice(at, 1, ...(below === undefined ? [] : [below]));
     if (below === undefined) this.#size--;
     this.#units -= unitsOf(found);
-    if (variants.length === 0) this.#entries.delete(key);
+    if (variants.length === 0) {
+      this.#entries.delete(key);
+      this.#count(key, -1);
+    }
     return true;
+  }
+
+  /** @param change of the phrases with this key */
+  #count(key: string, change: 1 | -1): void {
+    const words = key.split(' ');
+    const counts = this.#lengths.get(words[0]!) ?? new Array<number>(words.length).fill(0);
+    counts[words.length] = (counts[words.length] ?? 0) + change;
+    while (counts.length > 0 && !counts.at(-1)) counts.pop();
+    if (counts.length === 0) this.#lengths.delete(words[0]!);
+    else this.#lengths.set(words[0]!, counts);
   }
 
   /** The most words of a phrase that begins with this one, folded; 0 if there is none. */
   wordsFrom(first: string): number {
-    return this.#longest.get(first) ?? 0;
+    return (this.#lengths.get(first)?.length ?? 1) - 1;
   }
 
   /** @param language of the voice */
