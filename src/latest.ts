@@ -11,10 +11,11 @@ export class Latest<K, V> {
     return this.#values.get(key);
   }
 
-  /** A key that is there keeps its value. */
+  /** A key that is there keeps its value, and counts as added last. */
   add(key: K, value: V): void {
-    if (this.#values.has(key)) return;
-    this.#values.set(key, value);
+    const kept = this.#values.get(key) ?? value;
+    this.#values.delete(key);
+    this.#values.set(key, kept);
     const [first] = this.#values.keys();
     if (this.#values.size > this.#max && first !== undefined) this.#values.delete(first);
   }

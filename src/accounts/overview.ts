@@ -141,15 +141,16 @@ export class Overview {
     return this.#read(async (view, actor) => {
       if (accountId === null) refuseMember(actor);
       else await findAccount(view, actor, { accountId });
-      const keys = keyIds.map(async (keyId) => {
-        const [found] = await view.findKeys({ keyId });
+      const known = new Map((await view.findKeys({ keyIds })).map((key) => [key.keyId, key]));
+      const keys = keyIds.map((keyId) => {
+        const found = known.get(keyId);
         return { keyId, key: found?.prefix ?? PLAYGROUND, keyName: found?.name ?? '' };
       });
       const accounts = accountIds.map(async (id) => ({
         accountId: id,
         account: (await view.findAccount({ accountId: id }))?.name ?? '',
       }));
-      return { keys: await Promise.all(keys), accounts: await Promise.all(accounts) };
+      return { keys, accounts: await Promise.all(accounts) };
     });
   }
 

@@ -23,7 +23,7 @@ export const findAccount = async (view: StoreView, actor: Actor, target: Account
 };
 
 export const findKeyById = async (view: StoreView, actor: Actor, keyId: number): Promise<StoredKey> => {
-  const [key] = await view.findKeys({ keyId });
+  const [key] = await view.findKeys({ keyIds: [keyId] });
   if (key !== undefined && key.account.deletedAtMs === null && isOf(actor, key.account)) return key;
   throw new AdministrationError('There is no such key: its account may have been deleted', 'notFound');
 };

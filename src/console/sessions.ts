@@ -75,13 +75,14 @@ export class Sessions {
     return token === null || isProgramToken(token) !== isProgram ? null : hashToken(token);
   }
 
-  /** Reads the sessions from before a start: a flood from the address of their users must not keep them out. */
+  /** Reads the sessions from before a start: a flood from the address of their users must not keep them out. Tries until they are read. */
   async recall(): Promise<void> {
     try {
       for (const { hash, userId } of await this.#parts.administration.lastSessions(FOUND_MAX))
         this.#found.add(hash, userId);
     } catch (error) {
       this.#report(error);
+      setTimeout(() => void this.recall(), this.#parts.bounds.consoleSessionRecheckMs).unref();
     }
   }
 

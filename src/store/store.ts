@@ -289,7 +289,7 @@ export interface StoreView extends PeopleView {
     by:
       | { readonly hash: Uint8Array }
       | { readonly prefix: string }
-      | { readonly keyId: number }
+      | { readonly keyIds: readonly number[] }
       | { readonly expiresFromMs: number; readonly expiresToMs: number },
   ): Awaitable<readonly StoredKey[]>;
   /** The same with their use, revoked ones included. */

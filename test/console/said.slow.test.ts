@@ -136,14 +136,24 @@ t.test('a word that is there already is not added again, however it is written',
   t.equal(readFileSync(file, 'utf8'), added.replace('milk coffee', 'coffee'));
 });
 
+t.test('a word cannot turn the direction of the texts around it', async (t) => {
+  for (const word of ['ket\u202etle', '\u2066kettle', 'ket\u200btle'])
+    await t.rejects(member.call('addWord', { accountId, word, spoken: 'teapot' }), {
+      message: /: 400 .*invisible/,
+    });
+});
+
 t.test('a lexicon of the console has a bound for its size', async (t) => {
   const file = join(folder, 'ada', 'console.txt');
   const before = readFileSync(file, 'utf8');
   const lines = Array.from({ length: 163 }, (_, at) => `${'w'.repeat(99)}${at}\t${'s'.repeat(97)}`);
   writeFileSync(file, `${lines.join('\n')}\n`);
-  await t.rejects(member.call('addWord', { accountId, word: 'v'.repeat(100), spoken: 's'.repeat(200) }), {
-    message: /: 409 .*32768 characters/,
-  });
+  await t.rejects(
+    member.call('addWord', { accountId, word: 'v'.repeat(100), spoken: 'so '.repeat(66).trim() }),
+    {
+      message: /: 409 .*32768 characters/,
+    },
+  );
   writeFileSync(file, before);
 });
 

@@ -295,7 +295,7 @@ export const peopleSuite = (
     await store.read(async (view) => {
       t.equal(await view.findPlaygroundKey(1), keyId);
       t.equal(await view.findPlaygroundKey(2), null);
-      for (const by of [{ hash }, { prefix: 'Playground' }, { keyId }])
+      for (const by of [{ hash }, { prefix: 'Playground' }, { keyIds: [keyId] }])
         t.strictSame(await view.findKeys(by), []);
       for (const by of [null, { accountId: 1 }, { keyId }])
         t.notOk((await view.listKeys(by)).some((key) => key.keyId === keyId));

@@ -47,6 +47,8 @@ const addition = (
     throw refuse('The name of this account cannot be that of a folder, so it can have no lexicon', 'word');
   const { entries, findings } = parsePlain(`${word}\t${spoken}`, bounds);
   if (/\p{Cc}/u.test(word + spoken)) throw refuse('An entry is one line without tabs', 'spoken');
+  if (/[\p{Bidi_Control}\u200b\ufeff]/u.test(word + spoken))
+    throw refuse('An entry has no invisible characters that turn the direction of a text', 'spoken');
   const [entry] = entries;
   if (entry === undefined)
     throw refuse(`This cannot be an entry: ${findings[0]?.fault ?? 'the word begins with # or @'}`, 'spoken');

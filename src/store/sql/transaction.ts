@@ -62,6 +62,10 @@ const listAccounts = `
   FROM accounts WHERE deleted_at_ms IS NULL AND (CAST(? AS BIGINT) IS NULL OR id = ?) ORDER BY id
 `;
 
+/** A page of the console has so many keys, or twice. */
+const KEYS_AT_ONCE = 100;
+const idPlaces = Array.from({ length: KEYS_AT_ONCE }, () => '?').join();
+
 export class Transaction extends People implements StoreTransaction {
   readonly #bounds: KeyBounds;
 
@@ -104,7 +108,7 @@ export class Transaction extends People implements StoreTransaction {
     by:
       | { readonly hash: Uint8Array }
       | { readonly prefix: string }
-      | { readonly keyId: number }
+      | { readonly keyIds: readonly number[] }
       | { readonly expiresFromMs: number; readonly expiresToMs: number },
   ): Promise<StoredKey[]> {
     if ('expiresFromMs' in by) {
@@ -112,12 +116,20 @@ export class Transaction extends People implements StoreTransaction {
       const rows = await this.sql.all<KeyRow>(selectKeys(condition), by.expiresFromMs, by.expiresToMs);
       return rows.map(toKey);
     }
+    if ('keyIds' in by) {
+      const found: KeyRow[] = [];
+      for (let at = 0; at < by.keyIds.length; at += KEYS_AT_ONCE) {
+        // One statement serves every count.
+        const ids = Array.from(
+          { length: KEYS_AT_ONCE },
+          (_, index) => by.keyIds[at + index] ?? by.keyIds[at]!,
+        );
+        found.push(...(await this.sql.all<KeyRow>(selectKeys(`api_keys.id IN (${idPlaces})`), ...ids)));
+      }
+      return found.map(toKey);
+    }
     const [column, value] =
-      'hash' in by
-        ? ['hash', by.hash]
-        : 'prefix' in by
-          ? [`substr(prefix, 1, ${by.prefix.length})`, by.prefix]
-          : ['api_keys.id', by.keyId];
+      'hash' in by ? ['hash', by.hash] : [`substr(prefix, 1, ${by.prefix.length})`, by.prefix];
     return (await this.sql.all<KeyRow>(selectKeys(`${column} = ?`), value)).map(toKey);
   }
 
