@@ -40,7 +40,7 @@ const checkPages = async (t: Test, each: Readonly<Record<string, PersonOptions>>
   const entrances = {
     '/sign-in': 'Sign in',
     '/claim#x': 'Set a new password',
-    '/invite#x': 'You are invited',
+    '/invite#x': 'This invitation cannot be used',
   };
 
   for (const [device, options] of Object.entries(each))

@@ -217,14 +217,14 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
       await mia.sees('There is no such page');
     }
     await mia.page.goto('/accounts/1/keys');
-    await mia.alert();
+    await mia.sees('There is no such account');
     t.equal(await mia.button('Create key').count(), 0);
   });
 
   await t.test('an invitation works once', async (t) => {
     const other = await rig.arrive();
     await other.page.goto(invitation);
-    t.match(await other.alert(), /invitation/i);
+    await other.sees('This invitation cannot be used');
     await other.leave();
   });
 
@@ -241,7 +241,7 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     await ada.page.getByText('An invitation is open until').waitFor({ state: 'detached' });
     const other = await rig.arrive();
     await other.page.goto(link);
-    t.match(await other.alert(), /invitation/i);
+    await other.sees('This invitation cannot be used');
     await other.leave();
   });
 

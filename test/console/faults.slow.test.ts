@@ -160,10 +160,10 @@ t.test('a port that is taken ends the start with what to do', async (t) => {
 
 t.test('the console takes its address from the configuration, and refuses what is no address', (t) => {
   const of = (env: Record<string, string>) => readConfig(env).console;
-  t.same(of({}), { host: '127.0.0.1', port: 8081, origin: null, isGiven: false });
+  t.same(of({}), { host: '127.0.0.1', port: 8081, origin: null, isGiven: false, webhookAllow: [] });
   for (const off of ['off', 'OFF', ' off ']) t.equal(of({ CONSOLE_PORT: off }), null);
   t.same(of({ CONSOLE_HOST: '::', CONSOLE_PORT: '0', CONSOLE_ORIGIN: 'HTTPS://Console.Example:443' }), {
-    ...{ host: '::', port: 0, isGiven: true },
+    ...{ host: '::', port: 0, isGiven: true, webhookAllow: [] },
     origin: 'https://console.example',
   });
   for (const port of ['on', '-1', '65536', '80.5'])
