@@ -1,4 +1,8 @@
+/** A longer value is given as it is written: no key, token, name or search is as long. */
+const WRITTEN_UNITS_MAX = 1_024;
+
 const decoded = (part: string): string => {
+  if (part.length > WRITTEN_UNITS_MAX) return part;
   const text = part.replaceAll('+', ' ');
   if (!text.includes('%')) return text;
   const bytes = Buffer.from(text)
@@ -8,7 +12,7 @@ const decoded = (part: string): string => {
 };
 
 /**
- * The query of a request. Only a value that is asked for is decoded. `URLSearchParams` decodes everything, and throws and
+ * The query of a request. Only a value that is asked for is decoded, if it is short. `URLSearchParams` decodes everything, and throws and
  * catches an exception for each escape that is not UTF-8: 8 kB of these held the front thread for 10 ms, before a key was
  * checked.
  */

@@ -33,6 +33,22 @@ t.test('a value is what URLSearchParams gives', (t) => {
   t.end();
 });
 
+t.test('a value that is written longer than any of use is not decoded, and takes no time', (t) => {
+  t.equal(new Query(`name=${'%41'.repeat(341)}&x=1`).get('name'), 'A'.repeat(341));
+  const long = '%41'.repeat(342);
+  t.equal(new Query(`name=${long}&x=1`).get('name'), long);
+  const timeOf = (query: string): number => {
+    const startMs = performance.now();
+    for (let i = 0; i < 200; i++) new Query(query).get('token');
+    return performance.now() - startMs;
+  };
+  const ratios = [1, 2, 3, 4, 5].map(
+    () => timeOf(`token=${'%e4'.repeat(2_700)}`) / timeOf(`token=${'%e4'.repeat(341)}`),
+  );
+  t.ok(Math.min(...ratios) < 2, `${ratios.join(', ')} (8 if all is decoded)`);
+  t.end();
+});
+
 t.test('escapes that are not UTF-8 take no more time than letters', (t) => {
   const timeOf = (query: string): number => {
     const startMs = performance.now();
