@@ -213,7 +213,7 @@ export const limits = {
   /** The same in each second after that: they take a twentieth of a core at most. */
   handshakesPerSecond: 50,
 
-  /** Connections to the ops listener; one more takes the place of the oldest of its address, or of all. */
+  /** Connections to the ops listener; one more takes the place of an old one of its address, or of all. */
   opsConnectionsMax: 64,
   /** Bytes of the head of a request to the ops listener; a longer one is answered 431. */
   opsHeadBytesMax: 8 * KiB,

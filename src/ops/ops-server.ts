@@ -57,6 +57,7 @@ export class OpsServer {
   readonly #sockets = new Map<Socket, string>();
   /** Connections whose client sends more before its answer. */
   readonly #cut = new WeakSet<Socket>();
+  readonly #answering = new WeakSet<Socket>();
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | null = null;
   /** When a loop of scrapes would be in time with `SCRAPE_MS`. */
@@ -112,7 +113,7 @@ export class OpsServer {
   }
 
   /**
-   * The newest connection takes the place of the oldest: of its address, or of all where others hold the port. So a flood
+   * The newest connection takes the place of an old one: of its address, or of all where others hold the port. So a flood
    * cannot hold it against a probe, which is answered within milliseconds.
    */
   #accept(socket: Socket, connections: Connections): void {
@@ -141,17 +142,19 @@ export class OpsServer {
     });
   }
 
-  /** @param network `null`: of all */
+  /** Of the older half, first one that waits for no answer: others are about to ask. @param network `null`: of all */
   #dropOldest(network: string | null): void {
-    for (const [socket, from] of this.#sockets) {
-      if ((network !== null && from !== network) || socket.destroyed) continue;
-      socket.destroy();
-      return;
-    }
+    const all = [...this.#sockets.keys()].filter(
+      (socket) => (network === null || this.#sockets.get(socket) === network) && !socket.destroyed,
+    );
+    const older = all.slice(0, Math.ceil(all.length / 2));
+    (older.find((socket) => !this.#answering.has(socket)) ?? older[0])?.destroy();
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { headers, method, socket, url } = request;
+    this.#answering.add(socket);
+    response.once('close', () => this.#answering.delete(socket));
     const { status, contentType, body } = this.#isOurs(headers.host)
       ? await this.#answer(url?.split('?', 1)[0], method)
       : textAnswer(421, 'Misdirected Request: to use this name, add it to OPS_NAMES');

@@ -188,6 +188,23 @@ t.test('an address that has too many connections loses its oldest one', async (t
   t.equal((await open[0]?.response())?.status, 200);
 });
 
+t.test('connections that ask for nothing do not end a scrape of their address', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let scrapes = 0;
+  const { ops } = await start(t, () => (scrapes++, promise));
+  const scraper = await RawClient.open(ops.port);
+  scraper.send('GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  await eventually(() => scrapes === 1);
+  const idle: RawClient[] = [];
+  t.teardown(() => [scraper, ...idle].forEach((client) => client.destroy()));
+  const most = limits.opsConnectionsMax / 4;
+  while (idle.length < 4 * most) idle.push(await RawClient.open(ops.port));
+  await Promise.all(idle.slice(0, -most).map((client) => client.closed()));
+  resolve('some 1\n');
+  t.equal((await scraper.response()).status, 200);
+  t.notOk(idle.at(-1)?.isClosed, 'the newest has a place');
+});
+
 t.test('a probe is answered while many addresses hold the port', async (t) => {
   const { ops } = await start(t);
   const held = Array.from({ length: 3 * limits.opsConnectionsMax }, (_, index) =>
