@@ -211,6 +211,25 @@ t.test('what the console adds to accounts is read last, and takes no room from o
   t.strictSame(await spoken({ lexiconFilesMax: 3 }), operators, 'files');
 });
 
+t.test('files beyond the bound are one finding, which hides no fault of the others', async (t) => {
+  const names = Array.from({ length: 9 }, (_, index) => `${index}.txt`);
+  const folder = t.testdir(Object.fromEntries(names.map((name) => [name, 'no column\n'])));
+  const { log, lines } = recordedLog();
+  const entry = new URL('../../workers/lexicons.js', import.meta.url);
+  const bounds = { ...limits, lexiconFilesMax: 2, lexiconFindingsMax: 3 };
+  const lexicons = new Lexicons({ folder, bounds, log, entry });
+  t.teardown(() => lexicons.close());
+  await lexicons.reload();
+  t.match(
+    lines.filter(({ msg }) => msg === 'lexicon').map(({ file, fault }) => `${file} ${fault}`),
+    [
+      /2\.txt:1 more than 2 files: 7 are not read, from this one on$/,
+      /0\.txt:1 .*column/,
+      /1\.txt:1 .*column/,
+    ],
+  );
+});
+
 t.test('entries beyond the bound are left out, and the log says so', async (t) => {
   const folder = t.testdir({
     'a.txt': 'one\t1\ntwo\t2\nthree\t3\n',

@@ -112,8 +112,9 @@ export const sendLexicons = async (
   let files = 0;
   try {
     const found = await allFiles(folder);
-    for (const { path } of found.slice(bounds.lexiconFilesMax))
-      find(path, 1, `more than ${bounds.lexiconFilesMax} files: this one is left out`);
+    const [beyond] = found.slice(bounds.lexiconFilesMax);
+    const filesLeft = `${found.length - bounds.lexiconFilesMax} are not read, from this one on`;
+    if (beyond !== undefined) find(beyond.path, 1, `more than ${bounds.lexiconFilesMax} files: ${filesLeft}`);
     for (const { path, scope } of found.slice(0, bounds.lexiconFilesMax)) {
       const refusal = refused.find((finding) => finding.path === path);
       if (refusal !== undefined) {
