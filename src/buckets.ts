@@ -23,16 +23,16 @@ export class Buckets {
     this.#parts = parts;
   }
 
-  /** Milliseconds until the next may be taken; 0 if it may now. */
-  waitMs(name: string): number {
+  /** Milliseconds until so many may be taken; 0 if they may now. */
+  waitMs(name: string, count = 1): number {
     const { left } = this.#filled(name);
-    return left >= 1 ? 0 : Math.ceil((1 - left) * this.#parts.everyMs);
+    return left >= count ? 0 : Math.ceil((count - left) * this.#parts.everyMs);
   }
 
-  take(name: string): void {
+  take(name: string, count = 1): void {
     const bucket = this.#filled(name);
     this.#buckets.delete(name);
-    this.#buckets.set(name, { ...bucket, left: Math.max(0, bucket.left - 1) });
+    this.#buckets.set(name, { ...bucket, left: Math.max(0, bucket.left - count) });
     if (this.#buckets.size <= this.#parts.countedMax) return;
     const [oldest] = this.#buckets.keys();
     if (oldest !== undefined) this.#buckets.delete(oldest);

@@ -208,10 +208,10 @@ export const limits = {
   /** Files of results; a request that would need one more gets 500: `too many spooled results`. */
   resultSpoolFilesMax: 512,
 
-  /** TLS handshakes of an address that has not shown a key, at once; a further connection is closed. */
-  handshakesAtOnceMax: 256,
-  /** The same in each second after that: they take a twentieth of a core at most. */
-  handshakesPerSecond: 50,
+  /** Milliseconds that TLS handshakes of an address without a key take at once, on all ports; a further connection is closed. */
+  handshakeMsAtOnceMax: 256,
+  /** The same in each second after that: a twentieth of a core. */
+  handshakeMsPerSecond: 50,
 
   /** Connections to the ops listener; one more takes the place of an old one of its address, or of all. */
   opsConnectionsMax: 64,

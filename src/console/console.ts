@@ -94,6 +94,7 @@ export class Console {
     this.#alerts.unref();
     this.#administration = administration;
     const { clock } = server.shared.services;
+    const { handshakes } = server.shared;
     this.#parts = parts;
     const { host, origin, port } = config.console;
     const connections = new ConnectionPool(bounds.consoleConnectionsMax).listener();
@@ -161,7 +162,7 @@ export class Console {
     this.#sessions = sessions;
     this.#live = live;
     const listener: Listener = new Listener({
-      ...{ host, port, certificate, connections, bounds, clock, log, metrics },
+      ...{ host, port, certificate, connections, handshakes, bounds, clock, log, metrics },
       variables: { host: 'CONSOLE_HOST', port: 'CONSOLE_PORT' },
       addRoutes: (app) => {
         const { readiness, shared } = server;

@@ -60,7 +60,7 @@ export class HttpListener implements FurtherListener {
   readonly #listener: Listener;
 
   constructor({ bounds, certificate, config, shared }: DialectParts, dialect: HttpDialect) {
-    const { isDraining, sockets } = shared;
+    const { handshakes, isDraining, sockets } = shared;
     const connections = shared.connections.listener();
     const routePrefix = `${dialect.name}:`;
     const cors = new Cors(dialect.corsOrigins ?? config.corsOrigins, corsHeaders);
@@ -75,7 +75,7 @@ export class HttpListener implements FurtherListener {
     this.socketRoutes = dialect.socketPaths.map(({ path }) => routePrefix + path);
     const listener: Listener = new Listener({
       ...{ host: config.host, port: dialect.port, variables: dialect.variables, certificate },
-      ...{ bounds, clock, connections, log, metrics },
+      ...{ bounds, clock, connections, handshakes, log, metrics },
       addRoutes(app) {
         const onEnded = () => listener.webSocketEnded();
         for (const { path, ...socket } of dialect.socketPaths)

@@ -72,6 +72,13 @@ const probe = (host: string, port: number): Promise<{ port: number } | { code: s
 /** Whose handshakes are counted: the last ones. */
 const ADDRESSES_MAX = 4_096;
 
+/** Milliseconds of handshakes by address, for all listeners of a process: they share its front thread. */
+export const handshakesOfAddresses = (
+  { handshakeMsAtOnceMax: atOnceMax, handshakeMsPerSecond }: ListenerBounds,
+  clock: Clock,
+): Buckets =>
+  new Buckets({ atOnceMax, everyMs: 1_000 / handshakeMsPerSecond, countedMax: ADDRESSES_MAX, clock });
+
 /**
  * Counts the connections, and closes those beyond the bound before it reads a byte of them. Otherwise the service would
  * meet the system's bound on open files: then the library's accept loop spins, and the store cannot open a file.
@@ -79,39 +86,36 @@ const ADDRESSES_MAX = 4_096;
 class Gatekeeper {
   readonly #parts: ListenerParts;
   readonly #warning: CountedWarning;
-  /** By address. A handshake takes the front thread as long as a hundred small requests. */
-  readonly #handshakes: Buckets;
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
     this.#warning = new CountedWarning(parts);
-    const { handshakesAtOnceMax: atOnceMax, handshakesPerSecond } = parts.bounds;
-    const everyMs = 1_000 / handshakesPerSecond;
-    this.#handshakes = new Buckets({ atOnceMax, everyMs, countedMax: ADDRESSES_MAX, clock: parts.clock });
   }
 
   /** Counts the app's connections from now on. */
-  watch(app: TemplatedApp): void {
-    const { connections } = this.#parts;
+  watch({ app, certificate }: Serving): void {
+    const { bounds, connections } = this.#parts;
+    // Even the slowest key must serve a stranger.
+    const handshakeMs = Math.min(certificate?.handshakeMs ?? 0, bounds.handshakeMsAtOnceMax);
     app.filter((res, change) => {
-      if (change > 0) this.#opened(res);
+      if (change > 0) this.#opened(res, handshakeMs);
       else connections.open--;
     });
   }
 
   /** Its connections may have ended already, so their number does not bound the handshakes. */
-  #refusalOfHandshake(address: string): ConnectionRefusal | null {
-    const { certificate, connections } = this.#parts;
-    if (certificate === null || connections.known.get(address)) return null;
-    if (this.#handshakes.waitMs(address) > 0) return 'connectionsOfAddressExhausted';
-    this.#handshakes.take(address);
+  #refusalOfHandshake(address: string, handshakeMs: number): ConnectionRefusal | null {
+    const { connections, handshakes } = this.#parts;
+    if (handshakeMs === 0 || connections.known.get(address)) return null;
+    if (handshakes.waitMs(address, handshakeMs) > 0) return 'connectionsOfAddressExhausted';
+    handshakes.take(address, handshakeMs);
     return null;
   }
 
-  #opened(res: HttpResponse): void {
+  #opened(res: HttpResponse, handshakeMs: number): void {
     const { connections } = this.#parts;
     const address = networkOf(Buffer.from(res.getRemoteAddressAsText()).toString());
-    const refusal = connections.refusalOf(address) ?? this.#refusalOfHandshake(address);
+    const refusal = connections.refusalOf(address) ?? this.#refusalOfHandshake(address, handshakeMs);
     connections.open++;
     if (refusal === null) {
       connections.strangers.add(address);
@@ -136,6 +140,8 @@ interface Serving {
   readonly app: TemplatedApp;
 }
 
+type ListenerBounds = Pick<Bounds, 'certificatesInUseMax' | 'handshakeMsAtOnceMax' | 'handshakeMsPerSecond'>;
+
 export interface ListenerParts {
   readonly host: string;
   readonly port: number;
@@ -146,7 +152,9 @@ export interface ListenerParts {
   readonly certificate: Certificate | null;
   /** Counts its open connections. */
   readonly connections: Connections;
-  readonly bounds: Pick<Bounds, 'certificatesInUseMax' | 'handshakesAtOnceMax' | 'handshakesPerSecond'>;
+  /** Of `handshakesOfAddresses`. */
+  readonly handshakes: Buckets;
+  readonly bounds: ListenerBounds;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'refused'>;
@@ -223,9 +231,9 @@ export class Listener {
   }
 
   #serve(certificate: Certificate | null): Serving {
-    const app = certificate === null ? createApp() : appWith(certificate);
-    this.#gatekeeper.watch(app);
-    this.#parts.addRoutes(app);
-    return { certificate, app };
+    const serving = { certificate, app: certificate === null ? createApp() : appWith(certificate) };
+    this.#gatekeeper.watch(serving);
+    this.#parts.addRoutes(serving.app);
+    return serving;
   }
 }

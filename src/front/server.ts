@@ -7,6 +7,7 @@
  */
 import type { Admission } from '../accounts/admission.js';
 import { specificationErrors } from '../api/error-shape.js';
+import type { Buckets } from '../buckets.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Figures, Metrics } from '../metrics.js';
@@ -16,7 +17,7 @@ import type { Certificate } from './certificate.js';
 import { Cors } from './cors.js';
 import { ConnectionPool } from './connections.js';
 import { KeysInUse } from './keys-in-use.js';
-import { Listener } from './listener.js';
+import { handshakesOfAddresses, Listener } from './listener.js';
 import { replyError } from './reply.js';
 import { addRoutes } from './routes.js';
 import { createServices, type Registry, type InFlight, type Services } from './services.js';
@@ -51,6 +52,8 @@ export interface Shared {
   readonly isDraining: () => boolean;
   /** Connections of the listeners of the service. */
   readonly connections: ConnectionPool;
+  /** Of all listeners, the console's included. */
+  readonly handshakes: Buckets;
 }
 
 /**
@@ -179,6 +182,7 @@ export const createServer = (parts: ServerParts): Server => {
   const cors = new Cors(config.corsOrigins);
   const pool = new ConnectionPool(bounds.connectionsMax);
   const connections = pool.listener();
+  const handshakes = handshakesOfAddresses(bounds, clock);
   const keys = new KeysInUse({ admission, clock, bounds });
   const services = createServices({
     ...{ log, metrics, clock, bounds, connections, cors, keys },
@@ -200,12 +204,13 @@ export const createServer = (parts: ServerParts): Server => {
     bounds,
     spoolFolder: config.dataDir,
   });
-  const shared: Shared = { services, sockets, isDraining, connections: pool };
+  const shared: Shared = { services, sockets, isDraining, connections: pool, handshakes };
   const further = parts.further?.(shared) ?? [];
   const speechRoutes = [...speechPaths, ...further.flatMap((other) => other.speechRoutes)];
   const socketRoutes = [SOCKET_PATH, ...further.flatMap((other) => other.socketRoutes)];
   const listener: Listener = new Listener({
-    ...{ host: config.host, port: config.port, certificate, bounds, clock, connections, log, metrics },
+    ...{ host: config.host, port: config.port, certificate },
+    ...{ bounds, clock, connections, handshakes, log, metrics },
     addRoutes(app) {
       // Before the catch-all: the library takes handlers in the order of their registration.
       addSocketRoute(app, SOCKET_PATH, {
