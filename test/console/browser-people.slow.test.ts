@@ -235,10 +235,10 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     await ada.button('Invite a user').click();
     const link = (await ada.page.getByLabel('Link', { exact: true }).innerText()).trim();
     await ada.button('Close').click();
-    await ada.page.getByText('An invitation is open until').waitFor();
+    await ada.page.getByText('An invitation is open, to become').waitFor();
     await ada.button('Withdraw').click();
     await ada.button('Withdraw invitations').click();
-    await ada.page.getByText('An invitation is open until').waitFor({ state: 'detached' });
+    await ada.page.getByText('An invitation is open, to become').waitFor({ state: 'detached' });
     const other = await rig.arrive();
     await other.page.goto(link);
     await other.sees('This invitation cannot be used');

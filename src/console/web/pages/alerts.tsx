@@ -153,10 +153,15 @@ const WebhookCard = ({ accountId }: { readonly accountId: number }) => {
 export const AccountAlerts = ({ account: { accountId } }: { readonly account: AccountView }) => {
   const alerts = useCall('alerts', { accountId });
   return (
-    <div class="stack">
-      <Shown of={alerts}>{(all) => <Alerts alerts={all} isOfAll={false} />}</Shown>
-      <WebhookCard accountId={accountId} />
-    </div>
+    <Shown of={alerts}>
+      {(all) => (
+        // Below the alerts, so it comes with them.
+        <div class="stack">
+          <Alerts alerts={all} isOfAll={false} />
+          <WebhookCard accountId={accountId} />
+        </div>
+      )}
+    </Shown>
   );
 };
 
