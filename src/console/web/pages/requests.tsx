@@ -192,9 +192,9 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
   const isFiltered = filter.keyId !== null || filter.status !== null;
   return (
     <>
-      <div class="row">
-        <label class="muted row">
-          <span>Key</span>
+      <div class="filters">
+        <label class="field">
+          <span class="label">Key</span>
           <select
             value={String(filter.keyId ?? '')}
             onChange={({ currentTarget }) => choose({ keyId: numberIn(currentTarget.value) })}
@@ -207,8 +207,8 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
             ))}
           </select>
         </label>
-        <label class="muted row">
-          <span>Status</span>
+        <label class="field">
+          <span class="label">Status</span>
           <select
             value={String(filter.status ?? '')}
             onChange={({ currentTarget }) => choose({ status: statusIn(currentTarget.value) })}
@@ -226,7 +226,7 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
             ))}
           </select>
         </label>
-        <button type="button" class="button small" onClick={() => void refresh()}>
+        <button type="button" class="button" onClick={() => void refresh()}>
           Refresh
         </button>
       </div>
