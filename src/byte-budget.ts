@@ -64,17 +64,27 @@ export type KeyedRefusal = 'pool' | 'account';
 export type PartOfAccount = Pick<ByteBudget, 'take' | 'giveBack'>;
 export type GrowingPart = Pick<ByteBudget, 'change' | 'giveBack' | 'allowance'>;
 
+interface Held {
+  readonly bytes: number;
+  /** Of them, what others are without. */
+  readonly counted: number;
+}
+
+const nothing: Held = { bytes: 0, counted: 0 };
+
 /**
  * A budget whose holders belong to members, mostly accounts. A member may hold half of what the others leave (or another part
  * of it), and at least `leastBytes` while there is room: of N members that take half, each has 1 / (N + 1), and as much is free
- * for a newcomer.
+ * for a newcomer. A holder that grows may overdraw the part of its member: for other members only the part counts.
  */
 export class KeyedBudget {
   readonly #total: ByteBudget;
   readonly #leastBytes: number;
   readonly #part: number;
-  /** Bytes by member, without members that hold none. */
-  readonly #takenBytes = new Map<Member, number>();
+  /** Of all members. */
+  #counted = 0;
+  /** Without members that hold nothing. */
+  readonly #held = new Map<Member, Held>();
 
   constructor(bytesMax: number, leastBytes: number, part = 1 / 2) {
     this.#total = new ByteBudget(bytesMax);
@@ -88,27 +98,31 @@ export class KeyedBudget {
 
   /** Bytes of one member. */
   takenBy(member: Member): number {
-    return this.#takenBytes.get(member) ?? 0;
+    return this.#heldBy(member).bytes;
   }
 
   /** @returns what would refuse so many bytes more; `null`: nothing would */
   refusal(member: Member, bytes: number): KeyedRefusal | null {
     if (bytes > this.#total.bytesMax - this.#total.taken) return 'pool';
-    return bytes > this.#free(member) ? 'account' : null;
+    return bytes > this.#partOf(member) - this.takenBy(member) ? 'account' : null;
   }
 
   /** What one holder of the member may have now: a sixteenth of what the member may still take. @param mostBytes its own bound */
   allowance(member: Member, mostBytes: number): number {
-    return Math.max(0, Math.min(this.#total.allowance(mostBytes), this.#free(member) / FRACTION_OF_FREE));
+    const left = Math.min(this.#total.bytesMax - this.#counted, this.#partOf(member) - this.takenBy(member));
+    return Math.max(0, Math.min(mostBytes, left / FRACTION_OF_FREE));
   }
 
   /** A holder has so many bytes more, or fewer. It asked for its allowance before. */
   change(member: Member, bytes: number): void {
-    const own = this.takenBy(member);
-    if (own + bytes < 0)
-      throw new InvariantError(`a member gives back ${-bytes} of a budget and holds ${own}`);
+    const { bytes: before, counted } = this.#heldBy(member);
+    const own = before + bytes;
+    if (own < 0) throw new InvariantError(`a member gives back ${-bytes} of a budget and holds ${before}`);
     this.#total.change(bytes);
-    this.#set(member, own + bytes);
+    const held = { bytes: own, counted: Math.min(own, Math.max(counted, this.#partOf(member))) };
+    this.#counted += held.counted - counted;
+    if (own === 0) this.#held.delete(member);
+    else this.#held.set(member, held);
   }
 
   /** @returns `null`, or what refuses: then nothing is taken */
@@ -134,15 +148,13 @@ export class KeyedBudget {
     };
   }
 
-  /** Of the member's part. */
-  #free(member: Member): number {
-    const own = this.takenBy(member);
-    const left = this.#total.bytesMax - (this.#total.taken - own);
-    return Math.max(this.#leastBytes, left * this.#part) - own;
+  #heldBy(member: Member): Held {
+    return this.#held.get(member) ?? nothing;
   }
 
-  #set(member: Member, bytes: number): void {
-    if (bytes === 0) this.#takenBytes.delete(member);
-    else this.#takenBytes.set(member, bytes);
+  /** What the member may hold, of what the others leave. */
+  #partOf(member: Member): number {
+    const left = this.#total.bytesMax - (this.#counted - this.#heldBy(member).counted);
+    return Math.max(this.#leastBytes, left * this.#part);
   }
 }

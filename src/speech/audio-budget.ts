@@ -16,7 +16,10 @@ const BASE64 = 4 / 3;
 export const heldBytesPerMs = (format: AudioFormat, engineSampleRateHz: number): number =>
   Math.max((BYTES_PER_SAMPLE * engineSampleRateHz) / 1000, BASE64 * encodedBytesPerMs(format));
 
-/** The bytes of all contexts, by account. It calls back when contexts that it refused may have room. */
+/**
+ * The bytes of all contexts, by account. An account that has none may always begin a segment, whatever others hold. It calls
+ * back when contexts that it refused may have room.
+ */
 export class AudioBudget {
   readonly #budget: KeyedBudget;
   readonly #stepBytes: number;
@@ -37,7 +40,7 @@ export class AudioBudget {
 
   /** @returns false if a context of the account that has so many bytes may not add to them now */
   hasRoomFor(account: string, heldBytes: number): boolean {
-    const allowed = this.#budget.allowance(account, Infinity);
+    const allowed = this.#allowed(account);
     if (allowed > 0 && heldBytes <= allowed) return true;
     // Polling must not postpone the notification.
     this.#refused.set(account, Math.min(this.#refused.get(account) ?? allowed, allowed));
@@ -49,12 +52,16 @@ export class AudioBudget {
     this.#budget.change(account, bytes);
     if (bytes >= 0) return;
     for (const [refused, least] of this.#refused) {
-      const allowed = this.#budget.allowance(refused, Infinity);
+      const allowed = this.#allowed(refused);
       if (allowed === 0 || (least > 0 && allowed - least < this.#stepBytes)) continue;
       this.#refused.clear();
       this.#onRoom();
       return;
     }
+  }
+
+  #allowed(account: string): number {
+    return this.#budget.takenBy(account) === 0 ? Infinity : this.#budget.allowance(account, Infinity);
   }
 }
 

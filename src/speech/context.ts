@@ -287,8 +287,8 @@ export class Context implements SpeechContext {
     // Held words are free, and may never be spoken: without speech that plays they take nothing from others.
     const isComing = holdsWords && slackMs > 0 && nowMs - this.#lastWordsMs < PAUSE_MS_MAX;
     if (!isToBeMade && !isComing) return null;
-    // Its listener has much to play, and takes nothing.
-    if (schedule.running.length === 0 && scheduler.isShutByListener(schedule)) return null;
+    // Threads get nothing of it until its listener, or another one of its account, takes audio.
+    if (schedule.running.length === 0 && scheduler.isGateShut(schedule)) return null;
     const remainingMs = schedule.expectedMs + uncutMs - listener.arrivedMs;
     return {
       account: options.lease.account,

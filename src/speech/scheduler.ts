@@ -82,8 +82,6 @@ interface RunningSegment {
   readonly segment: ScheduledSegment;
   /** Of what is expected: beyond what has come, once that was more than expected. */
   moreMs: number;
-  /** What it has of the bounds of unsent audio. Of a long segment, that is little until its audio comes. */
-  heldMs: number;
   move: (startMs: number) => void;
 }
 
@@ -356,15 +354,11 @@ export class Scheduler {
   came(context: ScheduledContext, index: number, durationMs: number): void {
     const entry = context.running.find(({ segment }) => segment.index === index);
     if (entry === undefined) return;
-    if (durationMs + entry.moreMs > entry.segment.expectedMs) {
-      entry.moreMs = MORE_MS;
-      entry.segment.expectedMs = durationMs + MORE_MS;
-      for (const { segment, move } of context.running) move(context.startOf(segment.index));
-    }
-    const heldMs = Math.min(entry.segment.expectedMs, durationMs + MORE_MS);
-    if (heldMs <= entry.heldMs) return;
-    entry.heldMs = heldMs;
-    context.unsent.started(index, heldMs);
+    if (durationMs + entry.moreMs <= entry.segment.expectedMs) return;
+    entry.moreMs = MORE_MS;
+    entry.segment.expectedMs = durationMs + MORE_MS;
+    for (const { segment, move } of context.running) move(context.startOf(segment.index));
+    context.unsent.started(index, entry.segment.expectedMs);
     this.#hold(context);
   }
 
@@ -426,14 +420,12 @@ export class Scheduler {
     this.#wake();
   }
 
+  /** The listener, the socket that it shares or the account has much audio to take. */
   isGateShut(context: ScheduledContext): boolean {
-    if (context.runsAgain) return false;
-    return this.isShutByListener(context) || !this.audio.hasRoomFor(accountOf(context), context.unsentBytes);
-  }
-
-  /** Its listener, or the socket that it shares, has much audio to take. */
-  isShutByListener({ group, unsent }: ScheduledContext): boolean {
-    return group.isFull() || unsent.ms > this.#options.bounds.unsentAudioMsMax;
+    const { group, runsAgain, unsent, unsentBytes } = context;
+    if (runsAgain) return false;
+    if (group.isFull() || unsent.ms > this.#options.bounds.unsentAudioMsMax) return true;
+    return !this.audio.hasRoomFor(accountOf(context), unsentBytes);
   }
 
   /** The one loop that starts segments; called whenever something could have become startable. */
@@ -504,10 +496,9 @@ export class Scheduler {
     context.order = ++this.#order;
     const startMs = context.startOf(segment.index);
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
-    const heldMs = Math.min(segment.expectedMs, this.#options.bounds.unsentAudioMsMax);
-    const entry: RunningSegment = { segment, moreMs: 0, heldMs, move: () => undefined };
+    const entry: RunningSegment = { segment, moreMs: 0, move: () => undefined };
     running.push(entry);
-    context.unsent.started(segment.index, heldMs);
+    context.unsent.started(segment.index, segment.expectedMs);
     this.#hold(context);
     entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }

@@ -138,6 +138,67 @@ t.test(
   },
 );
 
+t.test('an account that overdraws its part of a budget takes nothing from others', (t) => {
+  const budget = new KeyedBudget(1_000, 0);
+  budget.change('greedy', 5_000);
+  t.equal(budget.taken, 5_000);
+  t.equal(budget.allowance('greedy', Infinity), 0);
+  t.equal(budget.allowance('other', Infinity), 250 / 16, 'half of the half that is left');
+  budget.change('other', 250);
+  budget.change('greedy', -4_800);
+  t.equal(budget.allowance('greedy', Infinity), (375 - 200) / 16, 'half of what the other leaves');
+  budget.change('greedy', -200);
+  budget.change('other', -250);
+  t.equal(budget.allowance('greedy', Infinity), 500 / 16, 'nothing is left behind');
+  t.end();
+});
+
+t.test('an account without audio may begin, however many others have their part', (t) => {
+  let notified = 0;
+  const budget = new AudioBudget(1_000_000, () => (notified += 1));
+  for (let account = 0; account < 200; account++) {
+    t.ok(budget.hasRoomFor(`${account}`, 0), `after ${account} accounts`);
+    budget.change(`${account}`, 500_000);
+    t.notOk(budget.hasRoomFor(`${account}`, 0));
+  }
+  budget.change('199', -500_000);
+  t.equal(notified, 1, 'when it has none again, it may begin again');
+  t.end();
+});
+
+t.test('slow readers of one account whose segments outlast every estimate leave others their audio', (t) => {
+  const started: Start[] = [];
+  const POOL = 8 * 1024 * 1024;
+  const scheduler = new Scheduler(
+    schedulerOptions(() => 0, {
+      ...{ threads: 2, jobsMax: 256 },
+      bounds: { ...limits, unsentAudioBytesMax: POOL },
+    }),
+  );
+  const open = (account: string) => {
+    const onStart = (start: Start) => started.push(start);
+    const schedule = new BenchContext(scheduler, { ...{ account, onStart }, bytesPerMs: 128 });
+    for (let index = 0; index < 30; index++) schedule.enqueue(segment(index, 100));
+    return schedule;
+  };
+  const work = (durationMs: number): void => {
+    for (let next = started.shift(); next !== undefined; next = started.shift()) {
+      scheduler.came(next.schedule.context, next.segment.index, durationMs);
+      next.schedule.finished(next.segment, durationMs);
+    }
+  };
+  const greedy = Array.from({ length: 70 }, () => open('greedy'));
+  work(60_000);
+  t.ok(scheduler.audio.bytes > POOL, `the budget is overdrawn: ${scheduler.audio.bytes}`);
+  for (const account of ['honest', 'third']) {
+    const contexts = [open(account), open(account)];
+    work(7_000);
+    for (const { context } of contexts) t.ok(context.unsentMs >= 7_000, `${account} has audio to play`);
+  }
+  for (const schedule of greedy) schedule.close();
+  t.end();
+});
+
 t.test('a millisecond of audio counts as its samples or its base64, whichever is larger', (t) => {
   t.equal(heldBytesPerMs({ encoding: 'pcm', sampleRateHz: 48_000 }, 24_000), 128);
   t.equal(heldBytesPerMs({ encoding: 'mulaw', sampleRateHz: 8_000 }, 24_000), 48);

@@ -47,11 +47,12 @@ const createContext = () => {
   };
   const clock = () => (time.nowMs += time.readMs);
   const clocks = new ClockTable(2);
+  const scheduler = new Scheduler({ clock, clocks, threads: 1, jobsMax: 8, bounds: limits });
   const context = new Context({
     id: 1,
     options,
     sink: (frame) => frames.push(frame.type),
-    scheduler: new Scheduler({ clock, clocks, threads: 1, jobsMax: 8, bounds: limits }),
+    scheduler,
     generations: generations as unknown as Generations,
     actors: { send: ({ type }: ActorCommand) => sent.push(type) } as unknown as ActorThreads,
     bounds: limits,
@@ -67,7 +68,7 @@ const createContext = () => {
     onOver: () => undefined,
     onReleased: () => undefined,
   });
-  return { asked, context, finish, frames, sent, time };
+  return { asked, context, finish, frames, scheduler, sent, time };
 };
 
 t.test('a flush of nothing is answered at once, and the actor does not hear of it', (t) => {
@@ -251,6 +252,19 @@ t.test('what a listener needs: since when it waits for first audio, then how muc
   t.end();
 });
 
+t.test('a context that waits for the audio of its own account takes nothing from others', (t) => {
+  const { context, scheduler } = createContext();
+  const part = limits.unsentAudioBytesMax / 2;
+  scheduler.audio.change('default', part);
+  context.append('This is a whole sentence of some length. And');
+  t.equal(context.schedule.running.length, 0);
+  t.equal(context.demand, null, 'no thread works for it');
+  scheduler.audio.change('default', -part);
+  t.match(context.demand, { isAwaiting: true }, 'now it is being made');
+  context.release();
+  t.end();
+});
+
 /** Speech of the voice costs five times its playing time: one thread makes none in time. */
 const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {
   const lines: Record<string, unknown>[] = [];
@@ -332,6 +346,28 @@ t.test('held words of one listener leave the machine to others, and to its own n
     return [...held, admits('stream'), context.admits('a')];
   });
   t.strictSame(result, [true, true, true, true, true, false], 'the first to speak has the machine');
+});
+
+t.test('an account whose part of the audio budget is used up is refused, and others are not', async (t) => {
+  // Less than the first segment makes.
+  const bounds = { unsentAudioBytesMax: 32_000 };
+  for (const overload of ['refuse', 'late'] as const) {
+    const dispatcher = await start({ threads: 1, overload, bounds });
+    const open = (account: string, framing: Framing = 'stream') =>
+      dispatcher.open({ ...optionsOf({ ...lease().granted, account }), framing }, () => undefined);
+    // Nothing is handed over.
+    const slow = opened(open('greedy'));
+    slow.append('one two three four five six.');
+    slow.end();
+    const isRefused = overload === 'refuse';
+    t.equal(typeof open('greedy') === 'string', isRefused, overload);
+    t.equal(typeof open('greedy', 'socket') === 'string', isRefused);
+    t.not(typeof open('greedy', 'whole'), 'string', 'files wait');
+    t.not(typeof open('honest'), 'string');
+    slow.release();
+    t.not(typeof open('greedy'), 'string', 'room again');
+    await dispatcher.close(1_000);
+  }
 });
 
 t.test('a service that is to be late refuses nobody', async (t) => {

@@ -266,10 +266,7 @@ export class ScanScheduler implements Policy<ScanContext> {
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
     const entry: RunningSegment = { segment, move: () => undefined };
     running.push(entry);
-    context.unsent.started(
-      segment.index,
-      Math.min(segment.expectedMs, this.#options.bounds.unsentAudioMsMax),
-    );
+    context.unsent.started(segment.index, segment.expectedMs);
     this.#hold(context);
     entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }
