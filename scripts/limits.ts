@@ -28,7 +28,7 @@ export const fillers: Readonly<Record<string, string>> = {
     resultMemoryBytesMax wyomingPingTextMax`,
   'An account, with all its keys': `contextsMax socketsMax bodyBytesInFlightMax requestCharactersInFlightMax
     socketCharactersInFlightMax flushIdUnitsInFlightMax waitingMessageBytesMax resultMemoryInFlightBytesMax resultSpoolBytesMax
-    resultSpoolFilesMax unsentAudioBytesMax socketBufferedBytesInFlightMax socketAnswerBytesInFlightMax jobsPerThreadMax
+    resultSpoolFilesMax resultSpoolFreeBytesMin unsentAudioBytesMax socketBufferedBytesInFlightMax socketAnswerBytesInFlightMax jobsPerThreadMax
     ledgerQueueMax creditWaitsMax parseMsPerSecond framesPerSecond requestsOfAccountMax`,
   'An account, with its members at the console': `keysPerAccountMax consoleCallsWaitingMax consoleWordsMax consoleWordsShownMax consoleLexiconUnitsMax
     webhookAttemptsMax webhooksAtOnceMax consoleSamplesMax consoleSamplesAtOnceMax sessionsPerUserMax tokensPerUserMax consoleStreamsPerSessionMax`,

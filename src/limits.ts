@@ -207,6 +207,8 @@ export const limits = {
   resultSpoolBytesMax: 16 * 1024 * MiB,
   /** Files of results; a request that would need one more gets 500: `too many spooled results`. */
   resultSpoolFilesMax: 512,
+  /** Bytes that these files leave free on the disk, for the store; of a disk below 5 GiB, a twentieth. A request that would need more gets 500: `no room for spooled results`. */
+  resultSpoolFreeBytesMin: 256 * MiB,
 
   /** Milliseconds that TLS handshakes of an address without a key take at once, on all ports; a further connection is closed. */
   handshakeMsAtOnceMax: 256,

@@ -4,9 +4,10 @@
  *   collecting --seal--> sealed (the source to send from);  any --file fails--> onFault;  any --close--> closed
  */
 import { randomUUID } from 'node:crypto';
-import { open, unlink, type FileHandle } from 'node:fs/promises';
+import { open, statfs, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Member, PartOfAccount } from '../byte-budget.js';
+import { freeBytesOf } from '../disk.js';
 import type { WordTimings } from '../threads/messages.js';
 import { unitBytes } from '../worst-case.js';
 import { piecesSource, type LengthSource } from './response-sender.js';
@@ -24,6 +25,9 @@ export interface WholeResultOptions {
   /** The result cannot be completed. */
   readonly onFault: (error: unknown) => void;
 }
+
+/** Of a small disk the store gets this part, if that is less than its reserve. */
+const PART_OF_DISK = 1 / 20;
 
 interface Piece {
   readonly bytes: Uint8Array;
@@ -104,6 +108,7 @@ class ResultSpool {
 
 export class WholeResult {
   readonly #resultBytesMax: number;
+  readonly #diskFreeBytesMin: number;
   readonly #memory: PartOfAccount;
   readonly #spoolBytes: PartOfAccount;
   readonly #spoolFile: PartOfAccount;
@@ -125,6 +130,7 @@ export class WholeResult {
   constructor(services: Services, options: WholeResultOptions) {
     const { account } = options;
     this.#resultBytesMax = services.bounds.resultMemoryBytesMax;
+    this.#diskFreeBytesMin = services.bounds.resultSpoolFreeBytesMin;
     this.#memory = services.resultBudget.of(account);
     this.#spoolBytes = services.spoolBudget.of(account);
     this.#spoolFile = services.spoolFileBudget.of(account);
@@ -229,7 +235,10 @@ export class WholeResult {
     if (this.#closed) return;
     if (!this.#spoolBytes.take(bytes)) throw new Error('no room for spooled results');
     this.#reservedBytes += bytes;
-    await spool.append(pieces);
+    const disk = await statfs(this.#options.spoolFolder);
+    const leastBytes = Math.min(this.#diskFreeBytesMin, disk.blocks * disk.bsize * PART_OF_DISK);
+    if (freeBytesOf(disk) - bytes < leastBytes) throw new Error('no room for spooled results');
+    if (!this.#closed) await spool.append(pieces);
   }
 
   #handOver(): void {

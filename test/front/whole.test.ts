@@ -1,7 +1,8 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, statfsSync } from 'node:fs';
 import t from 'tap';
 import { header, RawClient } from '../support/raw-client.js';
 import { eventually, requestLines, speak, startFront } from '../support/front-server.js';
+import { smallDisk } from '../support/small-disk.js';
 import { pause } from '../support/waiting.js';
 
 interface Body {
@@ -137,6 +138,26 @@ t.test('a file that cannot be created or has no room causes a 500 and frees ever
     errorCode: 'ENOENT',
     requestId: String,
   });
+});
+
+t.test('a result in a file leaves a part of the disk to the store', async (t) => {
+  const disk = smallDisk(t);
+  if (disk === null) {
+    t.comment('this user may not mount');
+    return;
+  }
+  const config = { host: '127.0.0.1', port: 0, dataDir: disk.path, corsOrigins: [] };
+  const front = await startFront(t, { bounds: { resultMemoryBytesMax: 10_000 }, parts: { config } });
+  // Of 1,048,576 bytes.
+  for (const [frames, status] of [
+    [84, 500],
+    [80, 200],
+  ] as const) {
+    front.speech.script = (context) => context.stream(frames, 9_000);
+    const answer = await RawClient.ask(front.port, speak('/v1/tts'));
+    t.equal(answer.status, status, `${frames * 12_000} bytes of base64`);
+    await eventually(() => statfsSync(disk.path).bfree === statfsSync(disk.path).blocks);
+  }
 });
 
 t.test('a client that leaves while its result is made or sent leaves nothing behind', async (t) => {

@@ -5,6 +5,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { freeBytesOf } from '../../disk.js';
 import type { Bounds } from '../../limits.js';
 import { StoreError } from '../store.js';
 import { APPLICATION_ID, SCHEMA_VERSION, migrations } from './schema.js';
@@ -175,10 +176,7 @@ export const migrate = (database: DatabaseSync, versionOf: () => number): void =
  * @throws {StoreError} the disk is full
  */
 export const checkRoom = (dataDir: string, bounds: SqliteBounds): void => {
-  const { blocks, bfree, bavail, bsize } = statfsSync(dataDir);
-  // A part of the free blocks is reserved for root.
-  const free = process.getuid?.() === 0 ? bfree : bavail;
-  if (blocks > 0 && free * bsize < bounds.storeFreeBytesMin) throw fullDisk(storePath(dataDir));
+  if (freeBytesOf(statfsSync(dataDir)) < bounds.storeFreeBytesMin) throw fullDisk(storePath(dataDir));
 };
 
 const openFile = (dataDir: string, bounds: SqliteBounds, busyMsMax: number): DatabaseSync => {
