@@ -221,7 +221,7 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     t.equal(await mia.button('Create key').count(), 0);
   });
 
-  await t.test('an invitation works once', async (t) => {
+  await t.test('an invitation works once', async () => {
     const other = await rig.arrive();
     await other.page.goto(invitation);
     await other.sees('This invitation cannot be used');
