@@ -232,13 +232,13 @@ export class WholeResult {
 
   async #write(spool: ResultSpool, pieces: readonly Uint8Array[]): Promise<void> {
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-    if (this.#closed) return;
-    if (!this.#spoolBytes.take(bytes)) throw new Error('no room for spooled results');
-    this.#reservedBytes += bytes;
     const disk = await statfs(this.#options.spoolFolder);
+    if (this.#closed) return;
     const leastBytes = Math.min(this.#diskFreeBytesMin, disk.blocks * disk.bsize * PART_OF_DISK);
-    if (freeBytesOf(disk) - bytes < leastBytes) throw new Error('no room for spooled results');
-    if (!this.#closed) await spool.append(pieces);
+    if (freeBytesOf(disk) - bytes < leastBytes || !this.#spoolBytes.take(bytes))
+      throw new Error('no room for spooled results');
+    this.#reservedBytes += bytes;
+    await spool.append(pieces);
   }
 
   #handOver(): void {
