@@ -101,15 +101,20 @@ export class KeyedBudget {
     return this.#heldBy(member).bytes;
   }
 
+  /** Of the member's part; negative if it is overdrawn. */
+  left(member: Member): number {
+    return this.#partOf(member) - this.takenBy(member);
+  }
+
   /** @returns what would refuse so many bytes more; `null`: nothing would */
   refusal(member: Member, bytes: number): KeyedRefusal | null {
     if (bytes > this.#total.bytesMax - this.#total.taken) return 'pool';
-    return bytes > this.#partOf(member) - this.takenBy(member) ? 'account' : null;
+    return bytes > this.left(member) ? 'account' : null;
   }
 
   /** What one holder of the member may have now: a sixteenth of what the member may still take. @param mostBytes its own bound */
   allowance(member: Member, mostBytes: number): number {
-    const left = Math.min(this.#total.bytesMax - this.#counted, this.#partOf(member) - this.takenBy(member));
+    const left = Math.min(this.#total.bytesMax - this.#counted, this.left(member));
     return Math.max(0, Math.min(mostBytes, left / FRACTION_OF_FREE));
   }
 

@@ -47,6 +47,11 @@ export class AudioBudget {
     return false;
   }
 
+  /** The account has its part without so many of its bytes. */
+  isFull(account: string, withoutBytes: number): boolean {
+    return this.#budget.takenBy(account) > withoutBytes && this.#budget.left(account) + withoutBytes <= 0;
+  }
+
   /** A context of the account has so many bytes more, or fewer. */
   change(account: string, bytes: number): void {
     this.#budget.change(account, bytes);

@@ -188,7 +188,9 @@ export class Dispatcher implements Speech {
   open(options: ContextOptions, sink: FrameSink): SpeechContext | OpenRefusal {
     const { account } = options.lease;
     const refusal = this.#contextBudget.refusal(account, 1);
-    if (refusal === 'account' || this.#isWithoutRoom(options)) {
+    // It would wait for other listeners of its account: perhaps for ever.
+    const waits = this.#refuses && !isWholeFraming(options.framing) && this.#scheduler.isStuck(account);
+    if (refusal === 'account' || waits) {
       this.#capacity.freed();
       return 'contextsOfAccountExhausted';
     }
@@ -237,12 +239,6 @@ export class Dispatcher implements Speech {
     // A disk that hangs must not hold up the end.
     await Promise.race([this.#keepCosts(), sleep(COSTS_END_MS, undefined, { ref: false })]);
     return this.threads.close(timeoutMs);
-  }
-
-  /** It would wait until other listeners of its account take their audio: perhaps for ever. */
-  #isWithoutRoom({ framing, lease }: ContextOptions): boolean {
-    if (!this.#refuses || isWholeFraming(framing)) return false;
-    return !this.#scheduler.audio.hasRoomFor(lease.account, 0);
   }
 
   async #keepCosts(): Promise<void> {

@@ -428,6 +428,14 @@ export class Scheduler {
     return !this.audio.hasRoomFor(accountOf(context), unsentBytes);
   }
 
+  /** Nothing more is made for the account, even when all that runs is heard, until listeners take the audio that they have. */
+  isStuck(account: string): boolean {
+    let runningBytes = 0;
+    for (const context of this.#speaking)
+      if (accountOf(context) === account) runningBytes += context.heldBytes;
+    return this.audio.isFull(account, runningBytes);
+  }
+
   /** The one loop that starts segments; called whenever something could have become startable. */
   #wake(): void {
     while (!this.#isPaused && this.#running < this.#options.jobsMax) {

@@ -15,7 +15,7 @@ import type { ActorThreads } from '../../src/threads/actor-threads.js';
 import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import type { Generations } from '../../src/threads/generations.js';
-import { lease, optionsOf, start } from '../support/dispatch-bench.js';
+import { lease, optionsOf, start, startPlayed, untilIdle } from '../support/dispatch-bench.js';
 import { opened } from '../support/fake-speech.js';
 
 const createContext = () => {
@@ -359,6 +359,7 @@ t.test('an account whose part of the audio budget is used up is refused, and oth
     const slow = opened(open('greedy'));
     slow.append('one two three four five six.');
     slow.end();
+    await untilIdle(dispatcher);
     const isRefused = overload === 'refuse';
     t.equal(typeof open('greedy') === 'string', isRefused, overload);
     t.equal(typeof open('greedy', 'socket') === 'string', isRefused);
@@ -368,6 +369,19 @@ t.test('an account whose part of the audio budget is used up is refused, and oth
     t.not(typeof open('greedy'), 'string', 'room again');
     await dispatcher.close(1_000);
   }
+});
+
+t.test('an account whose part is used up by what is being made is not refused', async (t) => {
+  const dispatcher = await startPlayed({ overload: 'refuse', bounds: { unsentAudioBytesMax: 32_000 } });
+  t.teardown(() => dispatcher.close(1_000));
+  const open = () => dispatcher.open(optionsOf(lease().granted), () => undefined);
+  const running = opened(open());
+  running.append('one two three four five six.');
+  running.end();
+  t.equal(dispatcher.runningSegments, 1);
+  t.ok(dispatcher.unsentAudioBytes > 32_000);
+  t.not(typeof open(), 'string');
+  t.end();
 });
 
 t.test('a service that is to be late refuses nobody', async (t) => {
