@@ -14,7 +14,7 @@ import { refresh, useCall } from '../use-call.js';
 const titles: Readonly<Record<AlertView['cause'], string>> = {
   'credit.out': 'No credit left',
   'credit.low': 'Little credit left',
-  'keys.expiring': 'Keys expire',
+  'keys.expiring': 'Keys expire soon',
 };
 
 const remedyOf = ({ balance, cause }: AlertView, isOperator: boolean): string => {
@@ -29,7 +29,12 @@ const remedyOf = ({ balance, cause }: AlertView, isOperator: boolean): string =>
 const Alerts = (props: { readonly alerts: readonly AlertView[]; readonly isOfAll: boolean }) => {
   const isOperator = useUser().role === 'operator';
   if (props.alerts.length === 0)
-    return <Empty title="No alerts">No account is short of credit, and no key expires within a week.</Empty>;
+    return (
+      <Empty title="No alerts">
+        {props.isOfAll ? 'No account is' : 'The account is not'} short of credit, and no key expires within a
+        week.
+      </Empty>
+    );
   return (
     <ul class="stack">
       {props.alerts.map((alert) => (

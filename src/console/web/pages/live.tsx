@@ -152,7 +152,9 @@ const ChartView = (props: {
       {isLost && <Problem refusal={{ message: 'The chart did not load. Reload the page.' }} />}
       <figcaption class="between small">
         <strong>{chart.title}</strong>
-        <span class="muted">{at === null ? chart.about : formatClock(at)}</span>
+        <span class="muted">
+          {at === null ? (past.atMs.length === 0 ? 'No data yet' : chart.about) : formatClock(at)}
+        </span>
       </figcaption>
       <div
         class="plot-box"

@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Answer, Question } from '../../contract.js';
 import { AddWord } from '../parts/add-word.js';
+import { Dialog } from '../parts/dialog.js';
 import { Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { useCall } from '../use-call.js';
@@ -29,13 +30,9 @@ const Words = (props: { readonly question: Question<'said'>; readonly said: Answ
       <p class="pg-text">{said.spoken}</p>
       {!said.hasPhonemes && <p class="hint">This voice reads letters: it has no phonemes.</p>}
       {chosen !== null && (
-        <AddWord
-          key={chosen}
-          accountId={accountId}
-          voice={voice}
-          word={chosen}
-          onDone={() => setChosen(null)}
-        />
+        <Dialog title="Say it otherwise" onClose={() => setChosen(null)}>
+          <AddWord accountId={accountId} voice={voice} word={chosen} onDone={() => setChosen(null)} />
+        </Dialog>
       )}
       <Table
         caption="Words and their sounds"
