@@ -1,6 +1,6 @@
 /**
  * The webhooks of accounts, in files of this host, and the requests to them. A member chooses the address, so it must not
- * reach what only this machine reaches: each address that a name has is checked, and the connection goes to one of those.
+ * lead into the network of this machine. Every address of the name is checked, and the connection uses a checked one.
  * Signatures follow standardwebhooks.com.
  */
 import { createHmac, randomBytes } from 'node:crypto';

@@ -430,6 +430,7 @@ export class Scheduler {
 
   /** Nothing more is made for the account, even when all that runs is heard, until listeners take the audio that they have. */
   isStuck(account: string): boolean {
+    if (!this.audio.isFull(account, 0)) return false;
     let runningBytes = 0;
     for (const context of this.#speaking)
       if (accountOf(context) === account) runningBytes += context.heldBytes;

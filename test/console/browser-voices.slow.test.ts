@@ -20,10 +20,10 @@ t.test('each voice is listed once, with its variant, and is found by what it is'
   t.match(await lark.innerText(), /lark\n+Pace 0\.96 ×[^]*lark_conv\n+Pace 1\.03 ×/);
   await ada.field('Sex').selectOption('male');
   await page.getByText('4 of 6 voices').waitFor();
-  await ada.field('Find').fill('tenor');
+  await ada.field('Name or description').fill('tenor');
   await page.getByText('2 of 6 voices').waitFor();
   t.strictSame(await shown(), ['finch', 'jay']);
-  await ada.field('Find').fill('contralto');
+  await ada.field('Name or description').fill('contralto');
   await ada.button('Show all').click();
   t.equal((await shown()).length, 6);
 });

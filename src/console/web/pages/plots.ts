@@ -87,7 +87,7 @@ export const drawBars = (
 
   const half = stepMs[data.step] / 2_000;
 
-  // At least two pixels: else the colours of a month of hours cannot be told apart.
+  // Bars have at least two pixels. In narrower ones, the colours of a month of hours look alike.
   const bars = uPlot.paths.bars!({ size: [0.72, 48, 2], radius: 0.12, align: 0 });
   return keepDrawn(
     element,

@@ -5,10 +5,11 @@ import { call } from '../call.js';
 import { formatClock, formatName, formatNumber, formatSecond, formatTenths } from '../format.js';
 import { CopyButton } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
+import { Choice } from '../parts/filters.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { Table, type Column } from '../parts/table.js';
-import { navigate } from '../route.js';
+import { useQuery } from '../route.js';
 import { refresh, useCall } from '../use-call.js';
 import { requestWords } from './request-words.js';
 
@@ -91,28 +92,10 @@ const Details = (props: {
   );
 };
 
-interface Filter {
-  readonly keyId: number | null;
-  readonly status: RequestEnd | number | null;
-}
+const numberIn = (text: string): number | null => (/^\d{1,10}$/.test(text) ? Number(text) : null);
 
-const numberIn = (text: string | null): number | null =>
-  text !== null && /^\d{1,10}$/.test(text) ? Number(text) : null;
-
-const statusIn = (text: string | null): Filter['status'] =>
-  text !== null && Object.hasOwn(ends, text) ? (text as RequestEnd) : numberIn(text);
-
-const filterIn = (query: string): Filter => {
-  const asked = new URLSearchParams(query);
-  return { keyId: numberIn(asked.get('key')), status: statusIn(asked.get('status')) };
-};
-
-const queryOf = ({ keyId, status }: Filter): string => {
-  const entries = Object.entries({ key: keyId, status }).flatMap(([name, value]) =>
-    value === null ? [] : [[name, String(value)]],
-  );
-  return entries.length === 0 ? '' : `?${new URLSearchParams(entries).toString()}`;
-};
+const statusIn = (text: string): RequestEnd | number | null =>
+  Object.hasOwn(ends, text) ? (text as RequestEnd) : numberIn(text);
 
 const firstColumns = (names: ReturnType<typeof namesIn>, show: (row: RequestRow) => void) =>
   [
@@ -165,16 +148,13 @@ const otherColumns: readonly Column<RequestRow>[] = [
 
 /** `accountId` null: all accounts, and requests without a key. */
 export const Requests = ({ accountId }: { readonly accountId: number | null }) => {
-  const [filter, setFilter] = useState(() => filterIn(location.search));
+  const [key, setKey] = useQuery<string>('key', '');
+  const [status, setStatus] = useQuery<string>('status', '');
+  const filter = { keyId: numberIn(key), status: statusIn(status) };
   const asked = useCall('requests', { accountId, ...filter, before: null });
   const [older, setOlder] = useState<{ readonly of: Answer; readonly pages: readonly Answer[] } | null>(null);
   const [shown, setShown] = useState<RequestRow | null>(null);
   const { act, refusal, running } = useAct();
-  const choose = (change: Partial<Filter>) => {
-    const next = { ...filter, ...change };
-    setFilter(next);
-    navigate(location.pathname + queryOf(next), { replace: true });
-  };
   const first = asked.answer;
   const pages = first === undefined ? [] : [first, ...(older?.of === first ? older.pages : [])];
   const before = pages.at(-1)?.next ?? null;
@@ -193,39 +173,25 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
   return (
     <>
       <div class="filters">
-        <label class="field">
-          <span class="label">Key</span>
-          <select
-            value={String(filter.keyId ?? '')}
-            onChange={({ currentTarget }) => choose({ keyId: numberIn(currentTarget.value) })}
-          >
-            <option value="">All</option>
-            {first?.keys.map(({ key, keyId, keyName }) => (
-              <option value={keyId} key={keyId}>
-                {keyName === '' ? key : keyName}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="field">
-          <span class="label">Status</span>
-          <select
-            value={String(filter.status ?? '')}
-            onChange={({ currentTarget }) => choose({ status: statusIn(currentTarget.value) })}
-          >
-            <option value="">All</option>
-            {Object.entries(ends).map(([end, { label }]) => (
-              <option value={end} key={end}>
-                {label}
-              </option>
-            ))}
-            {statuses.map((status) => (
-              <option value={status} key={status}>
-                {status}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          label="Key"
+          options={[
+            ['', 'All'],
+            ...(first?.keys ?? []).map(({ key, keyId, keyName }) => [String(keyId), keyName || key] as const),
+          ]}
+          value={key}
+          onChange={setKey}
+        />
+        <Choice
+          label="Status"
+          options={[
+            ['', 'All'],
+            ...Object.entries(ends).map(([end, { label }]) => [end, label] as const),
+            ...statuses.map((code) => [String(code), String(code)] as const),
+          ]}
+          value={status}
+          onChange={setStatus}
+        />
         <button type="button" class="button" onClick={() => void refresh()}>
           Refresh
         </button>
@@ -238,7 +204,14 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
               <Empty
                 title="No such request"
                 action={
-                  <button type="button" class="button" onClick={() => choose({ keyId: null, status: null })}>
+                  <button
+                    type="button"
+                    class="button"
+                    onClick={() => {
+                      setKey('');
+                      setStatus('');
+                    }}
+                  >
                     Show all
                   </button>
                 }

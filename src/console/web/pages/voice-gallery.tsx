@@ -3,10 +3,11 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VoiceView } from '../../contract.js';
 import { formatNumber, formatRatio, formatTenths, plural } from '../format.js';
 import { CopyButton } from '../parts/copy.js';
-import { Labelled } from '../parts/form.js';
+import { Choice, Search } from '../parts/filters.js';
 import { Icon } from '../parts/icon.js';
 import { Empty, Problem } from '../parts/page.js';
 import { problemOf, unreachable } from '../playground/problems.js';
+import { useQuery } from '../route.js';
 
 const languageOf = (tag: string): string => {
   try {
@@ -105,76 +106,32 @@ const Variant = (props: {
   );
 };
 
-/** A choice that leaves only the voices with one value. */
-const Filter = (props: {
-  readonly name: string;
-  readonly label: string;
-  readonly options: Readonly<Record<string, string>>;
-  readonly value: string;
-  readonly onChange: (value: string) => void;
-}) => (
-  <Labelled name={props.name} label={props.label}>
-    {(control) => (
-      <select
-        {...control}
-        value={props.value}
-        onChange={(event) => props.onChange(event.currentTarget.value)}
-      >
-        <option value="">All</option>
-        {Object.entries(props.options).map(([value, text]) => (
-          <option value={value} key={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    )}
-  </Labelled>
-);
-
-const noFilter = { text: '', language: '', sex: '' };
-
 export const VoiceGallery = ({ voices }: { readonly voices: readonly VoiceView[] }) => {
   const { play, playing, problem, stop } = useSamples();
-  const [filter, setFilter] = useState(noFilter);
-  const change = (changes: Partial<typeof noFilter>) => setFilter({ ...filter, ...changes });
+  const [text, setText] = useQuery<string>('search', '');
+  const [chosenLanguage, setLanguage] = useQuery<string>('language', '');
+  const [chosenSex, setSex] = useQuery<string>('sex', '');
   const all = withVariants(voices);
   const languages = Object.fromEntries(all.map(({ language }) => [language, languageOf(language)]));
-  const wanted = filter.text.trim().toLowerCase();
+  const wanted = text.toLowerCase();
   const found = all.filter(
     ({ description, id, language, pack, sex }) =>
-      (filter.language === '' || language === filter.language) &&
-      (filter.sex === '' || sex === filter.sex) &&
+      (chosenLanguage === '' || language === chosenLanguage) &&
+      (chosenSex === '' || sex === chosenSex) &&
       `${id} ${description} ${pack} ${languages[language] ?? ''}`.toLowerCase().includes(wanted),
   );
   return (
     <div class="stack">
       {problem !== null && <Problem refusal={{ message: problem }} />}
-      <div class="cells" role="search">
-        <Labelled name="find" label="Find">
-          {(control) => (
-            <input
-              {...control}
-              type="search"
-              placeholder="Name or description"
-              value={filter.text}
-              onInput={(event) => change({ text: event.currentTarget.value })}
-            />
-          )}
-        </Labelled>
-        <Filter
-          name="language"
+      <div class="filters" role="search">
+        <Search label="Name or description" value={text} onChange={setText} />
+        <Choice
           label="Language"
-          options={languages}
-          value={filter.language}
-          onChange={(language) => change({ language })}
+          options={{ '': 'All', ...languages }}
+          value={chosenLanguage}
+          onChange={setLanguage}
         />
-        <Filter
-          name="sex"
-          label="Sex"
-          options={sexes}
-          value={filter.sex}
-          onChange={(sex) => change({ sex })}
-        />
+        <Choice label="Sex" options={{ '': 'All', ...sexes }} value={chosenSex} onChange={setSex} />
       </div>
       <p class="hint" role="status">
         {found.length === all.length
@@ -185,7 +142,15 @@ export const VoiceGallery = ({ voices }: { readonly voices: readonly VoiceView[]
         <Empty
           title="No voice is like this"
           action={
-            <button type="button" class="button" onClick={() => setFilter(noFilter)}>
+            <button
+              type="button"
+              class="button"
+              onClick={() => {
+                setText('');
+                setLanguage('');
+                setSex('');
+              }}
+            >
               Show all
             </button>
           }

@@ -37,14 +37,21 @@ export const Search = (props: {
   );
 };
 
+/** Values with their labels. A list, if numbers are among the values: a record would put them first. */
+type Options<Value extends string> = Readonly<Record<Value, string>> | Listed<Value>;
+type Listed<Value extends string> = readonly (readonly [Value, string])[];
+const isListed = <Value extends string>(options: Options<Value>): options is Listed<Value> =>
+  Array.isArray(options);
+
 /** A labelled choice of one of a few values. */
 export const Choice = <Value extends string>(props: {
   readonly label: string;
-  /** With their labels. */
-  readonly options: Readonly<Record<Value, string>>;
+  readonly options: Options<Value>;
   readonly value: Value;
   readonly onChange: (value: Value) => void;
 }) => {
+  const { options } = props;
+  const entries = isListed(options) ? options : Object.entries<string>(options);
   const id = useId();
   return (
     <div class="field">
@@ -56,7 +63,7 @@ export const Choice = <Value extends string>(props: {
         value={props.value}
         onChange={({ currentTarget }) => props.onChange(currentTarget.value as Value)}
       >
-        {Object.entries<string>(props.options).map(([value, label]) => (
+        {entries.map(([value, label]) => (
           <option key={value} value={value}>
             {label}
           </option>
