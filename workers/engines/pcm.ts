@@ -25,7 +25,10 @@ const isSound = (pcm: Float32Array, from: number): boolean => {
  */
 export const silenceBefore = (pcm: Float32Array, leadSamples = onsetLead): number => {
   for (let at = 0; at + onsetWindow <= pcm.length; at += onsetWindow)
-    if (isSound(pcm, at)) return Math.max(0, at - leadSamples);
+    if (isSound(pcm, at)) {
+      while (pcm[at]! ** 2 <= onsetPower) at++;
+      return Math.max(0, at - leadSamples);
+    }
   return Math.max(0, pcm.length - leadSamples);
 };
 

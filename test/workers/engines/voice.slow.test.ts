@@ -32,6 +32,9 @@ const sameSamples = (a: Int16Array, b: Int16Array) =>
 const isSilent = (pcm: Int16Array) => pcm.every((value) => value === 0);
 const span = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
 
+/** -52 dB of full scale: the faintest sample that counts as sound. */
+const soundMin = 32_768 * 10 ** (-52 / 20);
+
 /** Samples until the signal is first within 35 dB of its own level. */
 const leadingSilence = (pcm: Int16Array): number => {
   const step = milliseconds(2.5);
@@ -257,6 +260,9 @@ t.test('speech begins at once, and ends with a pause that fits its punctuation',
       const lead = leadingSilence(pcm);
       t.ok(lead <= milliseconds(30), `${voiceId}, "${text}": ${(1000 * lead) / sampleRateHz} ms of silence`);
       t.ok(Math.abs(pcm[0]!) <= 33, 'the first sample is near zero');
+      const awaited = (await speak(engine, text, { voiceId, seed, isFirst: true })).pcm;
+      const at = awaited.findIndex((sample) => Math.abs(sample) > soundMin);
+      t.ok(at <= milliseconds(1.5), `"${text}": a listener who waits hears a sound after ${at} samples`);
     }
   const pauses: readonly [text: string, min: number, max: number][] = [
     ['We saw it.', 200, 300],

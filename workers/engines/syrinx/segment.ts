@@ -37,8 +37,8 @@ const trailingSpread = 0.12;
 /** Milliseconds of silence for a text without a sound. */
 const blankMs = 300;
 const fadeInSamples = 24;
-/** Samples before the first sound if a listener waits for it: 2 ms. The rest of a soft beginning is below -52 dB. */
-const awaitedLeadSamples = 48;
+/** Samples before the first sound if a listener waits for it: those of the fade. The rest of a soft beginning is below -52 dB. */
+const awaitedLeadSamples = fadeInSamples;
 const fadeOutSamples = 180;
 /** Frames that are decoded before a cut in a clause, and dropped: until the decoder has settled. */
 const framesBefore = 4;
