@@ -22,13 +22,13 @@ import { formatTable, formatTime, iso } from './table.js';
 const usage = `Usage: npm run keys -- COMMAND
 
   create [--account NAME] [--credits N]   create a key and print it, once; without --account for a new account;
-         [--name NAME] [PROPERTIES]       without --credits a new account never runs out of credit
+         [--name NAME] [PROPERTIES]       without --credits a new account is not metered
   rename KEY NAME                         name a key, for lists
   set KEY PROPERTIES                      change or remove properties of a key
   set ACCOUNT SPEAKING                    the same for what an account sets for its keys
   credit KEY_OR_ACCOUNT N                 add N credits to an account that is metered
   meter ACCOUNT on [--credits N]          let an account spend the credit that it has, and N more; "off" undoes it: the
-  meter ACCOUNT off                       account never runs out of credit
+  meter ACCOUNT off                       account is not metered: no credit is needed
   suspend ACCOUNT                         refuse all keys of an account
   resume ACCOUNT                          accept them again
   revoke KEY                              end a key, at once and for good
@@ -193,7 +193,7 @@ export const keys = program('keys', usage, {
       const { key, account } = await open(terminal, true, (administration) =>
         administration.createKey(line.option('account'), credits, properties, installedFor(terminal)),
       );
-      const state = account.metered ? `has ${inCredits(account.balance)}` : 'never runs out of credit';
+      const state = account.metered ? `has ${inCredits(account.balance)}` : 'is not metered';
       const suspended = account.suspendedAtMs === null ? '' : ' and is suspended';
       terminal.out(`${key}\n`);
       terminal.err(`Account "${account.name}" ${state}${suspended}. Keep the key: it is not shown again.\n`);
@@ -268,9 +268,7 @@ export const keys = program('keys', usage, {
       const { name, metered, balance } = await open(terminal, false, (administration) =>
         administration.meter(target, state === 'on', credits),
       );
-      const effect = metered
-        ? `has ${inCredits(balance)}, and is refused beyond`
-        : 'never runs out of credit';
+      const effect = metered ? `has ${inCredits(balance)}, and is refused beyond` : 'is not metered';
       terminal.out(`Account "${name}" ${effect}.\n`);
     },
   },

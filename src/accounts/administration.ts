@@ -422,7 +422,7 @@ export class Administration {
     const { metered, name } = account;
     if (!metered)
       throw new AdministrationError(
-        `Account "${name}" is not metered: it never runs out of credit, and needs none. To let it spend ` +
+        `Account "${name}" is not metered: it needs no credit. To let it spend ` +
           `${inCredits(credits)} and no more: npm run keys -- meter "${name}" on --credits ${credits}`,
         'conflict',
       );

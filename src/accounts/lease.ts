@@ -59,7 +59,7 @@ export interface Lease {
   /** Charges part of the reservation, when its audio is handed over to be sent. @param voice its id */
   settle(characters: number, voice: string): void;
   /** Counts audio that was handed over, for the record of use: it costs nothing by itself. */
-  heard(durationMs: number, voice: string): void;
+  delivered(durationMs: number, voice: string): void;
   /** Frees the slot and refunds what was not settled. Idempotent. */
   close(): void;
   /** Like `close`, but refunds what was settled too: a synchronous request that fails is free. */
@@ -155,7 +155,7 @@ export class CreditLease implements GrowingLease {
     if (this.#isStep() && !ledger.full) this.#charge();
   }
 
-  heard(durationMs: number, voice: string): void {
+  delivered(durationMs: number, voice: string): void {
     if (!this.#closed) this.#owedOf(voice).audioMs += durationMs;
   }
 

@@ -53,10 +53,10 @@ export class Connection {
         this.#received(data, isBinary);
       })
       .on('ping', () => {
-        this.#heard();
+        this.#alive();
       })
       .on('pong', () => {
-        this.#heard();
+        this.#alive();
       })
       .on('error', (cause: Error & { code?: string }) => {
         this.#reason ??= this.#errorOf(cause);
@@ -136,7 +136,7 @@ export class Connection {
     });
   }
 
-  #heard(): void {
+  #alive(): void {
     this.#wasHeard = true;
     if (this.#state === 'open') this.#handlers.onAlive();
   }
@@ -154,7 +154,7 @@ export class Connection {
     }
     // A frame that ends the connection is no sign of life.
     if (frame !== undefined) this.#handlers.onFrame(frame);
-    this.#heard();
+    this.#alive();
   }
 
   /** The answer is not a WebSocket: another server, or a refusal of this service. */

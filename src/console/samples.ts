@@ -21,7 +21,7 @@ const format = defaultCodecFormat('mp3');
 const freeLease: Lease = {
   account: '',
   settle: () => undefined,
-  heard: () => undefined,
+  delivered: () => undefined,
   close: () => undefined,
   void: () => undefined,
 };

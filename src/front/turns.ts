@@ -29,7 +29,7 @@ export interface Inlet {
 export interface TurnsParts {
   readonly clock: Clock;
   readonly bounds: Pick<Bounds, 'parseMsPerSecond' | 'framesPerSecond'>;
-  /** Calls `action` later: with 0 after the input of this tick was read. */
+  /** Calls `action` after `ms`. With 0 it is called after the front thread has read the input that has arrived. */
   readonly after: (ms: number, action: () => void) => void;
 }
 

@@ -173,7 +173,7 @@ export class Context implements SpeechContext {
     const { cutSegments, uncutMs } = this.#utterances;
     if (this.#isPlaying || this.#unhandedFrames > 0 || this.#spokenSegments < cutSegments) return true;
     const { options, admits } = this.#parts;
-    return admits({ ...options, pieces: [{ text }], heldMs: uncutMs });
+    return admits({ ...options, pieces: [{ text }], uncutMs });
   }
 
   append(text: string, pieces: Parameters<SpeechContext['append']>[1] = [{ text }]): void {
@@ -218,7 +218,7 @@ export class Context implements SpeechContext {
       // Not at once: the transport is in the middle of a write.
       setImmediate(() => this.#onFault(error));
     }
-    this.#parts.options.lease.heard(frame.durationMs, this.#parts.options.settings.voiceId);
+    this.#parts.options.lease.delivered(frame.durationMs, this.#parts.options.settings.voiceId);
     // A whole result is charged when it is complete: one that fails is free.
     if (!isWholeFraming(this.#parts.options.framing)) this.#chargeUpTo(frame.segment);
     this.renew();

@@ -248,7 +248,7 @@ export class Dispatcher implements Speech {
   }
 
   /** Of an utterance that has not begun. */
-  #demandOf({ group = {}, lease, settings, format, framing, pieces, heldMs = 0 }: Utterance): Demand {
+  #demandOf({ group = {}, lease, settings, format, framing, pieces, uncutMs = 0 }: Utterance): Demand {
     const { voiceId } = settings;
     const lexicons = this.#lexicons(lease.account, settings);
     const textMs = aheadMs(pieces, settings, this.voices.language(voiceId), lexicons);
@@ -258,7 +258,7 @@ export class Dispatcher implements Speech {
       voiceId,
       encoding: format.encoding,
       // Text on a WebSocket goes on.
-      remainingMs: Math.max(heldMs + textMs, isSocketFraming(framing) ? COMING_MS_MIN : 0),
+      remainingMs: Math.max(uncutMs + textMs, isSocketFraming(framing) ? COMING_MS_MIN : 0),
       slackMs: 0,
       isAwaiting: true,
     };

@@ -129,7 +129,7 @@ export class ScheduledContext {
   }
 
   /** Some audio of the utterance that is being spoken was handed over. */
-  get isHeard(): boolean {
+  get hasHandedAudio(): boolean {
     return this.options.listener.handedMs > this.handedBeforeMs;
   }
 
@@ -328,8 +328,8 @@ export class Scheduler {
     const { queued, options } = context;
     // After a pause the listener has heard everything: the new utterance is due now, not in its past.
     if (queued.length === 0 && context.running.length === 0) {
-      const isHeardOut = context.unsentMs < HELD_BACK_MS;
-      if (isHeardOut) context.handedBeforeMs = options.listener.handedMs;
+      const isPlayedOut = context.unsentMs < HELD_BACK_MS;
+      if (isPlayedOut) context.handedBeforeMs = options.listener.handedMs;
       this.#resume(context, segment.index);
     }
     if (queued.length === 0) context.readySinceMs = this.nowMs();
@@ -403,7 +403,7 @@ export class Scheduler {
   handed(context: ScheduledContext, durationMs: number): void {
     if (context.isClosed) return;
     const { group, options } = context;
-    const isFirst = !context.isHeard;
+    const isFirst = !context.hasHandedAudio;
     const wasFull = group.isFull();
     const hadRoom = group.hasRoom();
     options.listener.handed(this.nowMs(), durationMs);
@@ -455,7 +455,7 @@ export class Scheduler {
         const turn = this.#turnOf(context);
         if (turn === null || (next !== undefined && turn > next.turn)) continue;
         context.turn = turn;
-        context.rankMs = context.isHeard ? context.dueMs : Math.max(context.dueMs, context.accountMs);
+        context.rankMs = context.hasHandedAudio ? context.dueMs : Math.max(context.dueMs, context.accountMs);
         if (next === undefined || isBefore(context, next)) next = context;
       }
       if (next === undefined) return undefined;
@@ -474,7 +474,7 @@ export class Scheduler {
     if (!group.hasRoom()) return null;
     const idles = this.#running < threads;
     if (isStartable) return idles || group.running < jobsMax / 2 - this.#running ? BESIDE_ITS_GROUP : null;
-    return idles && context.isHeard ? BEHIND_ITSELF : null;
+    return idles && context.hasHandedAudio ? BEHIND_ITSELF : null;
   }
 
   /** Files take half of the jobs at most: they may wait long for their steps, and listeners must not wait for them. */
@@ -489,7 +489,7 @@ export class Scheduler {
     const segment = queued.shift();
     if (segment === undefined) throw new Error('a context that starts needs a queued segment');
     const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
-    const isAwaited = !context.isHeard && running.length === 0;
+    const isAwaited = !context.hasHandedAudio && running.length === 0;
     const beginsLong =
       !isAwaited ||
       this.#options.isFull?.() === true ||
@@ -515,7 +515,8 @@ export class Scheduler {
   /** Contexts that run a segment and whose listeners wait for first audio. */
   #awaited(): number {
     let awaited = 0;
-    for (const { isHeard, options } of this.#speaking) awaited += isHeard || options.listener.isFile ? 0 : 1;
+    for (const { hasHandedAudio, options } of this.#speaking)
+      awaited += hasHandedAudio || options.listener.isFile ? 0 : 1;
     return awaited;
   }
 

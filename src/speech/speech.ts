@@ -88,7 +88,7 @@ export interface Utterance extends Pick<
   /** Its text, as far as it is known. */
   readonly pieces: readonly MarkedText[];
   /** What is to be spoken before it. */
-  readonly heldMs?: number;
+  readonly uncutMs?: number;
 }
 
 /** Why no context opens: there are too many, or no thread is alive; or its account has its part of them. */

@@ -284,18 +284,18 @@ t.test('entries have their voice, and over a lease all audio that was handed ove
   ];
   const short = leaseOf(admission.admit(key, 100, 'short'));
   for (const frame of [20.25, 100.5, 100.5]) {
-    short.heard(frame, 'wren');
+    short.delivered(frame, 'wren');
     short.settle(frame === 20.25 ? 30 : 0, 'wren');
   }
   short.close();
-  short.heard(1_000, 'wren');
+  short.delivered(1_000, 'wren');
   t.strictSame(ledger.queue.splice(0).map(audioOf), [['usage', 'wren', 30, 221, true]], 'one entry');
 
   const socket = leaseOf(admission.admit(key, 9_000, 'socket'));
   for (const voice of ['wren', 'lark', 'wren']) {
-    socket.heard(10.3, voice);
+    socket.delivered(10.3, voice);
     socket.settle(500, voice);
-    socket.heard(30_000.3, voice);
+    socket.delivered(30_000.3, voice);
   }
   t.strictSame(
     ledger.queue.splice(0).map(audioOf),
@@ -316,16 +316,16 @@ t.test('entries have their voice, and over a lease all audio that was handed ove
   );
 
   const failed = leaseOf(admission.admit(key, 9_000, 'failed'));
-  failed.heard(10, 'wren');
+  failed.delivered(10, 'wren');
   failed.settle(1_000, 'wren');
-  failed.heard(500, 'wren');
+  failed.delivered(500, 'wren');
   failed.void();
   t.strictSame(ledger.queue.splice(0).map(audioOf), [
     ['usage', 'wren', 1_000, 10, true],
     ['refund', 'wren', 1_000, 0, false],
   ]);
   const unspoken = leaseOf(admission.admit(key, 10, 'unspoken'));
-  unspoken.heard(500, 'wren');
+  unspoken.delivered(500, 'wren');
   unspoken.close();
   t.strictSame(ledger.queue, [], 'audio of no charge makes no entry');
 });

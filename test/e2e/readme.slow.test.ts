@@ -166,7 +166,7 @@ t.test('npm run keys', async (t) => {
   t.match(account, /^svc_sk_\w+$/m);
   t.match(kiosk, /^svc_sk_\w+$/m);
   t.match(credit, /60000 credits/);
-  t.match(meter, /never runs out of credit/);
+  t.match(meter, /is not metered/);
   t.match(set, /has spent \d+ of 5000 credits/);
   t.match(defaults, /normalizes text, speaks at speed 1\.1/);
   t.match(rename, /is named "front desk"/);

@@ -402,13 +402,13 @@ t.test('a reader that takes nothing is dropped after a minute, a slow one is not
   socket.bufferedBytes = 100_000;
   for (let minute = 0; minute < 5; minute++) {
     pass(50_000);
-    session.heard();
+    session.received();
     socket.bufferedBytes -= 1_000;
   }
   t.equal(socket.closed, null);
   t.ok(socket.pings > 10, 'small writes find out whether it takes more');
   pass(59_000);
-  session.heard();
+  session.received();
   t.equal(socket.closed, null);
   pass(1_400);
   t.strictSame(socket.closed, { code: 1006, reason: '' });
@@ -422,7 +422,7 @@ t.test('idle sockets are kept by pings, silent ones dropped', (t) => {
   for (let i = 0; i < 20; i++) {
     pass(20_000);
     t.equal(socket.pings, i + 1);
-    session.heard();
+    session.received();
   }
   pass(59_800);
   t.equal(socket.closed, null);

@@ -39,7 +39,7 @@ t.test('a queue gives back what it got, and all its memory', (t) => {
 
 const createReader = (waitingBytesMax = 1024 * 1024) => {
   const timers = new FakeClock();
-  const state = { nowMs: 1_000, bufferedBytes: 0, paused: 0, resumed: 0, pings: 0, heard: 0, floods: 0 };
+  const state = { nowMs: 1_000, bufferedBytes: 0, paused: 0, resumed: 0, pings: 0, received: 0, floods: 0 };
   const got: string[] = [];
   const due: (() => void)[] = [];
   const later: number[] = [];
@@ -55,7 +55,7 @@ const createReader = (waitingBytesMax = 1024 * 1024) => {
       guard: (act) => act(),
       message: (bytes) => got.push(bytes.toString()),
       binaryMessage: () => got.push('binary'),
-      heard: () => (state.heard += 1),
+      received: () => (state.received += 1),
       ponged: (payload) => got.push(`pong ${payload}`),
       flooded: () => {
         state.floods++;
@@ -151,13 +151,13 @@ t.test(
   (t) => {
     const { pass, reader, say, state } = createReader();
     say(...Array.from({ length: 900 }, (_, i) => `${i}`));
-    const heard = state.heard;
+    const heard = state.received;
     for (let second = 0; second < 8; second++) {
       pass(1_000);
       reader.beat(state.nowMs);
     }
     t.ok(reader.isBehind);
-    t.equal(state.heard, heard + 8);
+    t.equal(state.received, heard + 8);
     t.equal(state.pings, 2);
     pass(2_000);
     t.notOk(reader.isBehind);
@@ -179,7 +179,7 @@ t.test('pings beyond the part of the key pause the socket; pongs are passed on',
   const { got, pass, reader, state } = createReader();
   for (let i = 0; i < 50; i++) reader.control(null);
   t.ok(state.paused > 0);
-  t.ok(state.heard < 20, 'they are only counted then');
+  t.ok(state.received < 20, 'they are only counted then');
   reader.control('17');
   t.strictSame(got, ['pong 17']);
   pass(1_000);

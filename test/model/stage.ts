@@ -250,7 +250,7 @@ export class Stage {
       lease: {
         account: 'default',
         settle: (characters) => (line.settled += characters),
-        heard: () => undefined,
+        delivered: () => undefined,
         close: () => (line.closes += 1),
         void: () => (line.closes += 1),
       },

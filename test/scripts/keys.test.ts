@@ -15,7 +15,7 @@ t.test('create prints only the key on standard output, and the key works', async
   const dataDir = join(memoryFolder(t), 'new');
   const keys = runner(program, dataDir);
   const made = await keys('create');
-  t.match(made, { status: 0, stdout: keyLine, stderr: /"account-1" never runs out of credit/ });
+  t.match(made, { status: 0, stdout: keyLine, stderr: /"account-1" is not metered/ });
   const reader = openReader(dataDir, limits, 1);
   t.ok(reader.findActiveKey({ hash: hashKey(made.stdout.trim()) }));
   reader.close();
@@ -58,7 +58,7 @@ t.test('credit never meters an account: meter does, and undoes it', async (t) =>
   t.match(await keys('meter', 'free', 'on', '--credits', '5'), left('5 credits'));
   t.match(await keys('meter', 'free', 'on', '--credits', '5'), { status: 1, stderr: /is metered already/ });
   t.match(await keys('credit', 'free', '3'), { status: 0, stdout: /has 8 credits/ });
-  const endless = { status: 0, stdout: 'Account "free" never runs out of credit.\n' };
+  const endless = { status: 0, stdout: 'Account "free" is not metered.\n' };
   t.match(await keys('meter', 'free', 'off'), endless);
   t.match(await keys('meter', 'free', 'off'), { status: 1, stderr: /is not metered already/ });
   t.match(await keys('meter', 'free', 'on'), left('8 credits'), 'what was left stays');
@@ -235,7 +235,7 @@ t.test('properties are set, changed, removed and listed', async (t) => {
   t.match(await keys('suspend', 'ada'), { status: 0, stdout: 'Account "ada" is suspended.\n' });
   t.match(await keys('suspend', 'ada'), { status: 0, stdout: 'Account "ada" was suspended before.\n' });
   t.equal((await rows())[1]?.at(-1), 'suspended');
-  t.match(await keys('create', '--account', 'ada'), { stderr: /never runs out of credit and is suspended/ });
+  t.match(await keys('create', '--account', 'ada'), { stderr: /is not metered and is suspended/ });
   t.match(await keys('resume', 'ada'), { status: 0, stdout: 'Account "ada" is resumed.\n' });
   t.match(await keys('resume', 'ada'), { status: 0, stdout: 'Account "ada" was not suspended.\n' });
   t.match(await keys('suspend', 'nobody'), { status: 1, stderr: /no account "nobody"/ });

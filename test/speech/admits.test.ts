@@ -35,7 +35,7 @@ const createContext = () => {
     lease: {
       account: 'default',
       settle: () => undefined,
-      heard: () => undefined,
+      delivered: () => undefined,
       close: () => undefined,
       void: () => undefined,
     },
@@ -60,8 +60,8 @@ const createContext = () => {
     metrics: new Metrics(),
     log: { error: () => undefined },
     later: new OneByOne(),
-    admits: ({ pieces, heldMs = 0 }) => {
-      asked.push(pieces.reduce((sum, { text }) => sum + text.length, 0) + heldMs / 70);
+    admits: ({ pieces, uncutMs = 0 }) => {
+      asked.push(pieces.reduce((sum, { text }) => sum + text.length, 0) + uncutMs / 70);
       return false;
     },
     lexicons: () => [],

@@ -22,7 +22,7 @@ const openContext = (
   const lease: Lease = {
     account: 'default',
     settle: (characters) => (account.settled += characters),
-    heard: () => undefined,
+    delivered: () => undefined,
     close: () => account.closed++,
     void: () => account.closed++,
   };

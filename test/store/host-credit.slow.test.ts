@@ -1,7 +1,7 @@
 /** The credit protocol against the functions of a real PostgreSQL. `host-credit.test.ts` has more schedules, in memory. */
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
-import type { Connection } from '../../src/store/postgres/connection.js';
+import type { PostgresConnection } from '../../src/store/postgres/connection.js';
 import { connect } from '../../src/store/postgres/driver.js';
 import { exchange } from '../../src/store/postgres/exchanges.js';
 import { commitEntries } from '../../src/store/postgres/writer.js';
@@ -14,10 +14,10 @@ import { usageOf } from './usage.js';
 
 /** The account has the id 1, and its key too. */
 class PostgresBank implements Bank {
-  readonly #connection: Connection;
+  readonly #connection: PostgresConnection;
   #grants = 0;
 
-  constructor(connection: Connection) {
+  constructor(connection: PostgresConnection) {
     this.#connection = connection;
   }
 
@@ -81,7 +81,7 @@ if (hasPostgres()) {
   t.teardown(() => server.stop());
 
   /** A database of its own with one account. */
-  const openStore = async (t: Test): Promise<Connection> => {
+  const openStore = async (t: Test): Promise<PostgresConnection> => {
     const { name, url } = await server.database();
     const connection = await connect(url, limits, true);
     t.teardown(() => connection.close());

@@ -77,7 +77,7 @@ export const lease = () => {
   const account = { settled: 0, closed: 0 };
   const granted: Lease = {
     account: 'default',
-    heard: () => undefined,
+    delivered: () => undefined,
     settle: (characters) => {
       account.settled += characters;
     },

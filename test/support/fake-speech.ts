@@ -276,7 +276,7 @@ export class FakeLease implements GrowingLease {
     this.reserved -= characters;
   }
 
-  heard(durationMs: number): void {
+  delivered(durationMs: number): void {
     this.heardMs += durationMs;
   }
 

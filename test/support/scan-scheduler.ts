@@ -49,7 +49,7 @@ class ScanContext {
     readonly group: Group,
   ) {}
 
-  get isHeard(): boolean {
+  get hasHandedAudio(): boolean {
     return this.options.listener.handedMs > this.handedBeforeMs;
   }
 
@@ -190,7 +190,7 @@ export class ScanScheduler implements Policy<ScanContext> {
   handed(context: ScanContext, durationMs: number): void {
     if (context.isClosed) return;
     const { group, options } = context;
-    const isFirst = !context.isHeard;
+    const isFirst = !context.hasHandedAudio;
     const wasFull = this.#isFull(group);
     const hadRoom = this.#hasRoom(group);
     options.listener.handed(this.nowMs(), durationMs);
@@ -253,9 +253,9 @@ export class ScanScheduler implements Policy<ScanContext> {
     const segment = queued.shift();
     if (segment === undefined) throw new Error('nothing is queued');
     const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
-    const isAwaited = !context.isHeard && running.length === 0;
+    const isAwaited = !context.hasHandedAudio && running.length === 0;
     const awaited = this.#all().filter(
-      (other) => other.running.length > 0 && !other.isHeard && !other.options.listener.isFile,
+      (other) => other.running.length > 0 && !other.hasHandedAudio && !other.options.listener.isFile,
     ).length;
     const beginsLong = !isAwaited || awaited > 4 * this.#options.threads;
     group.running++;
@@ -325,8 +325,8 @@ export class ScanScheduler implements Policy<ScanContext> {
   #behind(): ScanContext | undefined {
     if (this.#running >= this.#options.threads) return undefined;
     const heard = this.#willing().filter(
-      ({ isWilling, group, running, isHeard }) =>
-        isWilling && running.length > 0 && isHeard && this.#hasRoom(group),
+      ({ isWilling, group, running, hasHandedAudio }) =>
+        isWilling && running.length > 0 && hasHandedAudio && this.#hasRoom(group),
     );
     return first(heard.map((context) => [context, context.dueMs, context.order]));
   }

@@ -97,7 +97,7 @@ export class Books {
         this.charged += taken;
         this.credit -= taken;
       },
-      heard: () => undefined,
+      delivered: () => undefined,
       reserve: (amount) => {
         if (!this.#reserve(amount)) return 'creditExhausted';
         left += amount;

@@ -41,7 +41,7 @@ export const settingsIn = (
   speed: voiceSettings?.speed,
 });
 
-export interface Reading {
+export interface BodyRules {
   /** The voice in the path, under our own name. */
   readonly voiceIn: (head: RequestHead, key: ActiveKey) => string;
   /** Whether the answer has the times of characters. */
@@ -51,7 +51,7 @@ export interface Reading {
 }
 
 export const parseSpeechBody =
-  ({ voiceIn, timestamps, responderOf }: Reading): Parser =>
+  ({ voiceIn, timestamps, responderOf }: BodyRules): Parser =>
   (bytes, head, bounds, key) => {
     const format = formatIn(new Query(head.query), bounds);
     const before: readonly Issue[] = 'loc' in format ? [format] : [];

@@ -58,7 +58,7 @@ export interface ConnectionParts {
 export const WHOLE_ROUTE = 'wyoming:synthesize';
 export const STREAMED_ROUTE = 'wyoming:synthesize-start';
 
-export class Connection implements Pulsed, Inlet, Waiting {
+export class WyomingConnection implements Pulsed, Inlet, Waiting {
   readonly #parts: ConnectionParts;
   readonly #socket: Socket;
   readonly #turn: AccountTurn;

@@ -21,7 +21,7 @@ import { ListenError } from '../../front/listener.js';
 import type { FurtherListener } from '../../front/server.js';
 import { networkList, networkOf } from '../../network.js';
 import type { DialectParts } from '../http-listener.js';
-import { Connection, STREAMED_ROUTE, WHOLE_ROUTE } from './connection.js';
+import { WyomingConnection, STREAMED_ROUTE, WHOLE_ROUTE } from './connection.js';
 
 const variables = { host: 'WYOMING_HOST', port: 'WYOMING_PORT' };
 
@@ -40,7 +40,7 @@ export class WyomingListener implements FurtherListener {
   readonly #allowed: BlockList | null;
   readonly #counted: Connections;
   readonly #refusals: CountedWarning;
-  readonly #connections = new Map<Socket, Connection>();
+  readonly #connections = new Map<Socket, WyomingConnection>();
   readonly #server: Server;
   #endAnnouncement: () => Promise<void> = () => Promise.resolve();
 
@@ -131,7 +131,7 @@ export class WyomingListener implements FurtherListener {
       socket.destroy();
       return;
     }
-    const connection = new Connection(
+    const connection = new WyomingConnection(
       {
         ...{ admission, speech, services: shared.services, isDraining: shared.isDraining },
         payer: this.#payer,

@@ -114,7 +114,7 @@ export class Session {
   /** A whole text message. @param bytes in UTF-8, valid only during the call */
   message(bytes: Buffer): void {
     this.#record.frames++;
-    this.heard();
+    this.received();
     this.#do(this.#parts.protocol.read(bytes, this.#contexts), 0);
   }
 
@@ -126,7 +126,7 @@ export class Session {
   /** A binary message. */
   binaryMessage(): void {
     this.#record.frames++;
-    this.heard();
+    this.received();
     this.#refuse('frameInvalid', 'invalid frame: binary message', null);
   }
 
@@ -141,8 +141,8 @@ export class Session {
   }
 
   /** The client gave a sign of life. */
-  heard(): void {
-    this.#life.heard(this.#parts.clock());
+  received(): void {
+    this.#life.received(this.#parts.clock());
   }
 
   /** The client answered a ping: it has read everything sent before. @param payload that of the ping */

@@ -71,7 +71,7 @@ export class SignsOfLife {
   readonly #bounds: LifeBounds;
   readonly #hearing: Hearing;
   readonly #reader: StallTimer;
-  #heardMs: number;
+  #receivedMs: number;
   #pingedMs: number;
   #bufferedBytes = 0;
 
@@ -79,11 +79,11 @@ export class SignsOfLife {
     this.#bounds = bounds;
     this.#hearing = new Hearing(bounds.socketHearingMsMax);
     this.#reader = new StallTimer(bounds, nowMs);
-    this.#heardMs = this.#pingedMs = nowMs;
+    this.#receivedMs = this.#pingedMs = nowMs;
   }
 
-  heard(nowMs: number): void {
-    this.#heardMs = nowMs;
+  received(nowMs: number): void {
+    this.#receivedMs = nowMs;
   }
 
   /** What the next ping carries. */
@@ -93,7 +93,7 @@ export class SignsOfLife {
 
   /** The client answered a ping. */
   ponged(payload: string, nowMs: number): void {
-    this.#heardMs = nowMs;
+    this.#receivedMs = nowMs;
     this.#hearing.ponged(payload, nowMs);
   }
 
@@ -116,11 +116,11 @@ export class SignsOfLife {
     if (this.#reader.isStalled(nowMs)) return 'reader-stalled';
     const isBuffered = bufferedBytes > 0;
     const { progressMs } = this.#reader;
-    const lastMs = isBuffered ? Math.max(this.#heardMs, progressMs) : this.#heardMs;
+    const lastMs = isBuffered ? Math.max(this.#receivedMs, progressMs) : this.#receivedMs;
     if (nowMs - Math.max(lastMs, this.#hearing.untilMs) >= bounds.socketSilenceMsMax) return 'silent';
     // The system reports a slow reader's socket writable late; a small write finds out whether it takes more.
     const pingMs = isBuffered ? bounds.stallRearmMs : bounds.socketPingMs;
-    if (nowMs - Math.max(this.#pingedMs, isBuffered ? progressMs : this.#heardMs) < pingMs) return null;
+    if (nowMs - Math.max(this.#pingedMs, isBuffered ? progressMs : this.#receivedMs) < pingMs) return null;
     this.#pingedMs = nowMs;
     return 'ping';
   }

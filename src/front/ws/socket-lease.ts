@@ -102,9 +102,9 @@ export class SocketLease {
     this.#lease?.settle(characters, voice);
   }
 
-  /** @see Lease.heard */
-  heard(durationMs: number, voice: string): void {
-    this.#lease?.heard(durationMs, voice);
+  /** @see Lease.delivered */
+  delivered(durationMs: number, voice: string): void {
+    this.#lease?.delivered(durationMs, voice);
   }
 
   /** So many unspoken characters will not be spoken. */
@@ -165,8 +165,8 @@ export class LeaseShare implements Lease {
     this.#socket.settle(this.#take(characters), voice);
   }
 
-  heard(durationMs: number, voice: string): void {
-    this.#socket.heard(durationMs, voice);
+  delivered(durationMs: number, voice: string): void {
+    this.#socket.delivered(durationMs, voice);
   }
 
   drop(characters: number): void {

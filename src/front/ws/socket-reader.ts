@@ -27,7 +27,7 @@ export interface ReadHandle extends Pick<SocketHandle, 'getBufferedAmount' | 'pi
 export interface SocketReaderParts {
   readonly session: Pick<
     Session,
-    'guard' | 'message' | 'binaryMessage' | 'heard' | 'ponged' | 'flooded' | 'pingPayload'
+    'guard' | 'message' | 'binaryMessage' | 'received' | 'ponged' | 'flooded' | 'pingPayload'
   >;
   readonly socket: ReadHandle;
   readonly turn: AccountTurn;
@@ -84,7 +84,7 @@ export class SocketReader implements Inlet, Waiting {
     this.#timedSinceMs = null;
     if (payload !== null) session.guard(() => session.ponged(payload));
     // A read may deliver a hundred thousand pings: beyond the account's part they are only counted.
-    else if (this.#pausedSinceMs === null) session.guard(() => session.heard());
+    else if (this.#pausedSinceMs === null) session.guard(() => session.received());
     turn.count(payload?.length ?? 0);
     if (this.#pausedSinceMs !== null || !turn.isFree) this.#readLater();
   }
@@ -128,7 +128,7 @@ export class SocketReader implements Inlet, Waiting {
   beat(nowMs: number): void {
     const { bounds, session, socket } = this.#parts;
     // It may have said something that is not read yet.
-    if (this.#pausedSinceMs !== null || this.isBehind) session.heard();
+    if (this.#pausedSinceMs !== null || this.isBehind) session.received();
     if (this.#pausedSinceMs !== null) {
       this.#stopReading();
       // Nothing else shows that the other end of a paused socket is gone.

@@ -220,7 +220,7 @@ export interface ConnectionOptions {
 export const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 /** Holds one session at a time, and opens a new one when the last was lost. */
-export class Connection {
+export class PostgresConnection {
   readonly #url: string;
   readonly #options: ConnectionOptions;
   #opening: Promise<Session> | null = null;

@@ -8,7 +8,7 @@ import {
   type StoreTransaction,
   type StoreView,
 } from '../store.js';
-import { COMMAND_NAME, Connection, shownUrl, SNAPSHOT, type PostgresBounds } from './connection.js';
+import { COMMAND_NAME, PostgresConnection, shownUrl, SNAPSHOT, type PostgresBounds } from './connection.js';
 import { PostgresReader } from './reader.js';
 import { migrations, SCHEMA, VERSION } from './schema.js';
 import { PostgresSharing, type SharingBounds } from './sharing.js';
@@ -18,7 +18,7 @@ import { PostgresWriter } from './writer.js';
 /** The number of the lock that a migration holds: "Syrx" in ASCII. */
 const LOCK = 0x53797278;
 
-const versionOf = async (connection: Connection): Promise<number> => {
+const versionOf = async (connection: PostgresConnection): Promise<number> => {
   const session = await connection.session();
   const [there] = await session.query<{ name: string | null }>(
     `SELECT to_regclass('${SCHEMA}.version')::text AS name`,
@@ -32,7 +32,7 @@ const versionOf = async (connection: Connection): Promise<number> => {
  * @param create whether to create the tables if there are none
  * @throws {StoreError} there are none, or they are of a newer version
  */
-const prepare = async (connection: Connection, url: string, create: boolean): Promise<void> => {
+const prepare = async (connection: PostgresConnection, url: string, create: boolean): Promise<void> => {
   const version = await versionOf(connection);
   if (version > VERSION)
     throw new StoreError(
@@ -60,12 +60,12 @@ const prepare = async (connection: Connection, url: string, create: boolean): Pr
 
 /** Acts on the store, each in one transaction. */
 class PostgresAdministration implements StoreAdministration {
-  readonly #connection: Connection;
+  readonly #connection: PostgresConnection;
   readonly #bounds: PostgresBounds;
   /** Settles when the acts so far are done: there is one connection, and so one transaction at a time. */
   #previous: Promise<unknown> = Promise.resolve();
 
-  constructor(connection: Connection, bounds: PostgresBounds) {
+  constructor(connection: PostgresConnection, bounds: PostgresBounds) {
     this.#connection = connection;
     this.#bounds = bounds;
   }
@@ -93,8 +93,12 @@ class PostgresAdministration implements StoreAdministration {
 }
 
 /** Opens a connection to a store, for a command. */
-export const connect = async (url: string, bounds: PostgresBounds, create: boolean): Promise<Connection> => {
-  const connection = new Connection(url, { bounds, name: COMMAND_NAME });
+export const connect = async (
+  url: string,
+  bounds: PostgresBounds,
+  create: boolean,
+): Promise<PostgresConnection> => {
+  const connection = new PostgresConnection(url, { bounds, name: COMMAND_NAME });
   try {
     await prepare(connection, url, create);
     return connection;

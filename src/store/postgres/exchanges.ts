@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import type { Log } from '../../log.js';
 import type { Allotment } from '../allotments.js';
 import { StoreError, type LedgerEntry, type StoreFault } from '../store.js';
-import { Connection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
+import { PostgresConnection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
 import { HostCredit, type CreditBounds } from './host-credit.js';
 import { CREDIT_CHANNEL, type Exchange, type Exchanged } from './host-schema.js';
 
@@ -36,7 +36,7 @@ export class Exchanges {
   readonly credit: HostCredit;
   readonly #writer: number;
   readonly #bounds: CreditBounds;
-  readonly #connection: Connection;
+  readonly #connection: PostgresConnection;
   readonly #log: Log;
   #fault: StoreFault | null = null;
   #acknowledged = 0;
@@ -54,7 +54,7 @@ export class Exchanges {
       () => performance.now(),
       () => this.#schedule(),
     );
-    this.#connection = new Connection(url, {
+    this.#connection = new PostgresConnection(url, {
       bounds,
       name: SERVICE_NAME,
       channel: CREDIT_CHANNEL,

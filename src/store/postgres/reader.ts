@@ -17,7 +17,7 @@ import {
   type StoreReader,
 } from '../store.js';
 import {
-  Connection,
+  PostgresConnection,
   SERVICE_NAME,
   shownUrl,
   translate,
@@ -98,7 +98,7 @@ export class PostgresReader implements StoreReader {
   readonly #url: string;
   readonly #bounds: PostgresBounds;
   readonly #writer: number;
-  readonly #connection: Connection;
+  readonly #connection: PostgresConnection;
   readonly #accounts = new Map<number, CopiedAccount>();
   readonly #keys = new Map<number, CopiedKey>();
   readonly #keyIds = new Map<string, number>();
@@ -121,7 +121,7 @@ export class PostgresReader implements StoreReader {
     this.#url = url;
     this.#bounds = bounds;
     this.#writer = writer;
-    this.#connection = new Connection(url, {
+    this.#connection = new PostgresConnection(url, {
       bounds,
       name: SERVICE_NAME,
       channel: CHANNEL,

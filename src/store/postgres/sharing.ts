@@ -4,7 +4,7 @@ import type { Bounds } from '../../limits.js';
 import type { Log } from '../../log.js';
 import { Journal, leftJournals, type JournalBounds, type LeftJournal } from '../journal.js';
 import { StoreError, type CommittedBatch, type LedgerEntry, type Sharing } from '../store.js';
-import { Connection, SERVICE_NAME, type PostgresBounds } from './connection.js';
+import { PostgresConnection, SERVICE_NAME, type PostgresBounds } from './connection.js';
 import { Exchanges } from './exchanges.js';
 import type { CreditBounds } from './host-credit.js';
 import { commitEntries, declareSilentText } from './writer.js';
@@ -19,7 +19,7 @@ const SEARCH_MS = 10_000;
 /** A process that gets no answer for so long cannot judge the silence of others: it observes them from the start again. */
 const AWAY_MS = 10_000;
 
-const storeIdOf = async (connection: Connection): Promise<string> => {
+const storeIdOf = async (connection: PostgresConnection): Promise<string> => {
   const [row] = await (await connection.session()).query<{ id: string }>('SELECT id FROM store');
   if (row === undefined)
     throw new StoreError('damaged', 'The table "store" is empty: restore a backup of the database');
@@ -35,7 +35,7 @@ interface Sent {
 
 /** Sends what a process left. */
 const send = async (
-  connection: Connection,
+  connection: PostgresConnection,
   { writer, entries }: LeftJournal,
   batchMax: number,
 ): Promise<Sent> => {
@@ -58,7 +58,7 @@ const send = async (
 
 /** @throws {StoreError} a journal is damaged or of another store, or the database cannot be used */
 const sendLeft = async (
-  connection: Connection,
+  connection: PostgresConnection,
   dataDir: string,
   storeId: string,
   bounds: SharingBounds,
@@ -114,7 +114,7 @@ export class PostgresSharing implements Sharing {
   readonly journal: Journal;
   readonly entriesRefused: number;
   readonly #writer: number;
-  readonly #connection: Connection;
+  readonly #connection: PostgresConnection;
   readonly #exchanges: Exchanges;
   readonly #bounds: SharingBounds;
   readonly #log: Log;
@@ -126,7 +126,7 @@ export class PostgresSharing implements Sharing {
   private constructor(
     url: string,
     writer: number,
-    parts: Pick<PostgresSharing, 'journal' | 'entriesRefused'> & { readonly connection: Connection },
+    parts: Pick<PostgresSharing, 'journal' | 'entriesRefused'> & { readonly connection: PostgresConnection },
     bounds: SharingBounds,
     log: Log,
   ) {
@@ -148,7 +148,7 @@ export class PostgresSharing implements Sharing {
     bounds: SharingBounds,
     log: Log,
   ): Promise<PostgresSharing> {
-    const connection = new Connection(url, { bounds, name: SERVICE_NAME });
+    const connection = new PostgresConnection(url, { bounds, name: SERVICE_NAME });
     try {
       const storeId = await storeIdOf(connection);
       const entriesRefused = await sendLeft(connection, dataDir, storeId, bounds, log);

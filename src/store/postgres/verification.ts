@@ -1,5 +1,5 @@
 /** Finds sums that are not those of their entries. PostgreSQL itself checks its pages. Read only. */
-import { SNAPSHOT, type Connection } from './connection.js';
+import { SNAPSHOT, type PostgresConnection } from './connection.js';
 
 /** A damaged store can have a finding for each row: the first ones are enough. */
 const FINDINGS_MAX = 20;
@@ -52,7 +52,7 @@ const wrongHours = `
  * @returns what is wrong; empty for a good store
  * @throws {StoreError} the store cannot be read
  */
-export const findDamage = (connection: Connection, whole: boolean): Promise<string[]> =>
+export const findDamage = (connection: PostgresConnection, whole: boolean): Promise<string[]> =>
   connection.transact(SNAPSHOT, async (session) => {
     // The whole ledger of a large store takes longer than a statement of a service may.
     if (whole) await session.query('SET LOCAL statement_timeout = 0');

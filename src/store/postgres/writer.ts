@@ -12,7 +12,7 @@ import {
   type LedgerEntry,
   type LedgerWriter,
 } from '../store.js';
-import { Connection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
+import { PostgresConnection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
 
 /** For operators. */
 export const HOST = `${hostname()}:${process.pid}`;
@@ -35,7 +35,7 @@ const barred = {
 
 /** @throws {StoreError} */
 export const commitEntries = async (
-  connection: Connection,
+  connection: PostgresConnection,
   writer: number,
   entries: readonly LedgerEntry[],
 ): Promise<CommitResult> => {
@@ -54,12 +54,12 @@ export const commitEntries = async (
 };
 
 export class PostgresWriter implements LedgerWriter {
-  readonly #connection: Connection;
+  readonly #connection: PostgresConnection;
   readonly #writer: number;
   #hasEnded = false;
 
   constructor(url: string, bounds: PostgresBounds, writer: number) {
-    this.#connection = new Connection(url, { bounds, name: SERVICE_NAME });
+    this.#connection = new PostgresConnection(url, { bounds, name: SERVICE_NAME });
     this.#writer = writer;
   }
 

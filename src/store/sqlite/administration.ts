@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Transaction, type KeyBounds } from '../sql/transaction.js';
 import { StoreError, type StoreAdministration, type StoreTransaction, type StoreView } from '../store.js';
 import { prepareCommitMark } from './commit-mark.js';
-import { Connection } from './connection.js';
+import { SqliteConnection } from './connection.js';
 import { toStoreError, type SqliteBounds } from './database.js';
 import type { StoreHold } from './hold.js';
 import { openDatabase } from './opening.js';
@@ -22,7 +22,7 @@ const prepare = (dataDir: string, keys: KeyBounds) => (database: DatabaseSync) =
 export class SqliteAdministration implements StoreAdministration {
   readonly #dataDir: string;
   readonly #busyMsMax: number;
-  readonly #connection: Connection<ReturnType<ReturnType<typeof prepare>>>;
+  readonly #connection: SqliteConnection<ReturnType<ReturnType<typeof prepare>>>;
   readonly #hold: StoreHold;
   /** Settles when the acts so far are done. */
   #acts: Promise<unknown> = Promise.resolve();
@@ -38,7 +38,12 @@ export class SqliteAdministration implements StoreAdministration {
     database.close();
     // A service reads them from the file.
     const keys = { keysPerAccountMax: bounds.keysPerAccountMax, storeKeysMax: Infinity };
-    this.#connection = new Connection(dataDir, bounds, bounds.storeReadBusyMsMax, prepare(dataDir, keys));
+    this.#connection = new SqliteConnection(
+      dataDir,
+      bounds,
+      bounds.storeReadBusyMsMax,
+      prepare(dataDir, keys),
+    );
   }
 
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {

@@ -24,7 +24,7 @@ interface Opened<T> {
   readonly log: string | null;
 }
 
-export class Connection<T> {
+export class SqliteConnection<T> {
   readonly #dataDir: string;
   readonly #bounds: SqliteBounds;
   readonly #busyMsMax: number;

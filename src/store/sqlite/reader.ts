@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { toSpeaking, toVoices, type SpeakingRow } from '../sql/rows.js';
 import { clamped } from '../sql/sql.js';
 import type { ActiveKey, CreditState, StoreReader } from '../store.js';
-import { Connection } from './connection.js';
+import { SqliteConnection } from './connection.js';
 import type { SqliteBounds } from './database.js';
 import type { StoreHold } from './hold.js';
 import { openDatabase } from './opening.js';
@@ -49,7 +49,7 @@ const prepare = (database: DatabaseSync) => ({
 });
 
 export class SqliteReader implements StoreReader {
-  readonly #connection: Connection<ReturnType<typeof prepare>>;
+  readonly #connection: SqliteConnection<ReturnType<typeof prepare>>;
   readonly #writer: number;
   readonly #hold: StoreHold | null;
 
@@ -63,7 +63,7 @@ export class SqliteReader implements StoreReader {
     this.#writer = writer;
     this.#hold = hold;
     // A read hardly ever waits: in write-ahead mode it is answered while others write.
-    this.#connection = new Connection(dataDir, bounds, bounds.storeReadBusyMsMax, prepare);
+    this.#connection = new SqliteConnection(dataDir, bounds, bounds.storeReadBusyMsMax, prepare);
   }
 
   findActiveKey(by: { readonly hash: Uint8Array } | { readonly keyId: number }): ActiveKey | null {

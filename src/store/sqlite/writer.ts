@@ -6,7 +6,7 @@ import { nodeEndpoint } from '../../comlink-node.js';
 import { appendSql, appendValues } from '../sql/rows.js';
 import { StoreError, type CommitResult, type LedgerEntry, type LedgerWriter } from '../store.js';
 import { prepareCommitMark } from './commit-mark.js';
-import { Connection } from './connection.js';
+import { SqliteConnection } from './connection.js';
 import { checkRoom, transact, type SqliteBounds } from './database.js';
 
 const FOREIGN_KEY_VIOLATED = 787;
@@ -43,12 +43,12 @@ const prepare = (dataDir: string) => (database: DatabaseSync) => ({
 export class SqliteWriter {
   readonly #dataDir: string;
   readonly #bounds: SqliteBounds;
-  readonly #connection: Connection<ReturnType<ReturnType<typeof prepare>>>;
+  readonly #connection: SqliteConnection<ReturnType<ReturnType<typeof prepare>>>;
 
   constructor(dataDir: string, bounds: SqliteBounds) {
     this.#dataDir = dataDir;
     this.#bounds = bounds;
-    this.#connection = new Connection(dataDir, bounds, bounds.storeBusyMsMax, prepare(dataDir));
+    this.#connection = new SqliteConnection(dataDir, bounds, bounds.storeBusyMsMax, prepare(dataDir));
   }
 
   /** See `LedgerWriter.commit`. */

@@ -13,7 +13,7 @@ import type { Sessions } from '../../../workers/engines/onnx.js';
 import { cutPiper } from '../../../workers/engines/piper/cut.js';
 import { type PartName, PiperGraphs, modelsOf, planOf } from '../../../workers/engines/piper/graphs.js';
 import { nextPiece, runWindows, sizesOf, windowsOf } from '../../../workers/engines/piper/pieces.js';
-import { Reading } from '../../../workers/engines/piper/reading.js';
+import { SentenceReading } from '../../../workers/engines/piper/reading.js';
 import { gaussian, randomAt } from '../../../workers/engines/random.js';
 import { type Feeds, windowOf } from '../../../workers/engines/windows.js';
 import { echoModel } from '../../support/piper-echo.js';
@@ -73,7 +73,7 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
 const readAll = async (graphs: PiperGraphs, ids: readonly number[], stepWork: number) => {
   const words = ids.map(() => -1);
   const sizes = sizesOf(graphs.plan, stepWork);
-  const reading = new Reading(graphs, { ids, words }, style, { seed, place: 0, sizes });
+  const reading = new SentenceReading(graphs, { ids, words }, style, { seed, place: 0, sizes });
   const pieces: Float32Array[] = [];
   do {
     const { pcm } = await reading.advance();

@@ -77,18 +77,18 @@ const unread = unreadScripts.map((name) => ({ pattern: scriptPattern(name), name
 /** Belongs to a script: not a digit or mark that several share. */
 const letter = /^(?![\p{Script=Common}\p{Script=Inherited}])[\p{L}\p{M}\p{N}]/u;
 
-export type Reading =
+export type ScriptReading =
   | { readonly kind: 'voice'; readonly script: string; readonly voice: EspeakVoice }
   /** Digits, marks, signs: read as their neighbours are. */
   | { readonly kind: 'any' }
   | { readonly kind: 'unread'; readonly name: string };
 
-const any: Reading = { kind: 'any' };
-const latin: Reading = { kind: 'voice', script: 'Latin', voice: defaultVoice };
+const any: ScriptReading = { kind: 'any' };
+const latin: ScriptReading = { kind: 'voice', script: 'Latin', voice: defaultVoice };
 const charactersCachedMax = 8_192;
-const cache = new Map<string, Reading>();
+const cache = new Map<string, ScriptReading>();
 
-const look = (character: string): Reading => {
+const look = (character: string): ScriptReading => {
   const script = readable.find(({ pattern }) => pattern.test(character));
   if (script !== undefined) return script.reading;
   const other = unread.find(({ pattern }) => pattern.test(character));
@@ -97,7 +97,7 @@ const look = (character: string): Reading => {
 };
 
 /** @param character one code point */
-export const readingOf = (character: string): Reading => {
+export const readingOf = (character: string): ScriptReading => {
   if (character < '\u0080') return /[a-z]/i.test(character) ? latin : any;
   let reading = cache.get(character);
   if (reading === undefined) {
@@ -195,7 +195,7 @@ export const english = spokenLanguage('en-US');
 
 /** The voice that reads a character of a script. @param text the whole text: a letter that only one language has shows the language */
 export const voiceFor = (
-  { script, voice }: Extract<Reading, { kind: 'voice' }>,
+  { script, voice }: Extract<ScriptReading, { kind: 'voice' }>,
   language: SpokenLanguage,
   text: string,
 ): EspeakVoice => {

@@ -14,7 +14,7 @@ import { type PiperConfig, isText, languageOf } from './config.js';
 import { type PartName, PiperGraphs, type PiperPlan, segmentsAtOnceMax } from './graphs.js';
 import { IdMaker, type Sentence } from './ids.js';
 import { type StreamSizes, runWindows, sizesOf, windowsOf } from './pieces.js';
-import { Reading, type ReadingStyle } from './reading.js';
+import { SentenceReading, type ReadingStyle } from './reading.js';
 import { PiperSegment } from './segment.js';
 import { stepAll } from '../steps.js';
 import { settingsOf } from '../../../src/api/speech-settings.js';
@@ -143,7 +143,7 @@ export class PiperEngine implements Engine {
       stepWork,
       sentences: () => this.#sentences(request),
       read: (sentence, place) =>
-        new Reading(this.#graphs, sentence, style, { seed: request.seed, place, sizes: this.#sizes }),
+        new SentenceReading(this.#graphs, sentence, style, { seed: request.seed, place, sizes: this.#sizes }),
     });
   }
 

@@ -57,7 +57,7 @@ class FrameQueue {
   }
 }
 
-export class Reading {
+export class SentenceReading {
   readonly sentence: Sentence;
   readonly #graphs: PiperGraphs;
   readonly #style: ReadingStyle;

@@ -3,7 +3,7 @@ import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js'
 import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { joinFloats, toInt16 } from '../pcm.js';
 import type { Sentence } from './ids.js';
-import type { Reading } from './reading.js';
+import type { SentenceReading } from './reading.js';
 
 /** Milliseconds of silence for a text without a sound. */
 const blankMs = 300;
@@ -19,7 +19,7 @@ export interface PiperSegmentParts {
   readonly stepWork: number;
   /** Called once, in the first step. */
   readonly sentences: () => readonly Sentence[];
-  readonly read: (sentence: Sentence, place: number) => Reading;
+  readonly read: (sentence: Sentence, place: number) => SentenceReading;
 }
 
 /** The ids of a word: the first, and the one after the last. They can be in different sentences. */
@@ -33,7 +33,7 @@ export class PiperSegment implements SegmentSynthesis {
   readonly sampleRateHz: number;
   readonly #parts: PiperSegmentParts;
   #sentences: readonly Sentence[] | undefined;
-  readonly #readings: Reading[] = [];
+  readonly #readings: SentenceReading[] = [];
   /** The first sample of each sentence that was begun. */
   readonly #starts: number[] = [];
   readonly #places = new Map<number, WordPlace>();
@@ -90,7 +90,7 @@ export class PiperSegment implements SegmentSynthesis {
   }
 
   /** The sentence that is being spoken, or `null` at the end. */
-  #current(): Reading | null {
+  #current(): SentenceReading | null {
     const last = this.#readings.at(-1);
     if (last !== undefined && !last.isOver) return last;
     const place = this.#readings.length;

@@ -6,7 +6,7 @@ import { firstLine } from '../entries.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import { FiveGraphModel } from './five.js';
 import {
-  type Heard,
+  type PromptState,
   type PocketBasics,
   type PocketData,
   type PocketModel,
@@ -22,27 +22,27 @@ import { settingsOf } from '../../../src/api/speech-settings.js';
 const warmUpText = 'Yes.';
 const choices = { sharesWeights: true, keepsBuffers: true } as const;
 
-/** The prompts of the last used voices, as the model heard them. */
-class HeardVoices {
+/** The prompts of the last used voices, as the model has read them. */
+class PromptStates {
   readonly #model: PocketModel;
   readonly #voices: PocketBasics['voices'];
-  readonly #heard = new Map<string, Promise<Heard>>();
+  readonly #prompts = new Map<string, Promise<PromptState>>();
 
   constructor(model: PocketModel, { voices }: PocketBasics) {
     this.#model = model;
     this.#voices = voices;
   }
 
-  get(voiceId: string): Promise<Heard> {
+  get(voiceId: string): Promise<PromptState> {
     const { prompt } = this.#voices.find(({ id }) => id === voiceId)!;
-    const heard = this.#heard.get(voiceId) ?? this.#model.hear(prompt);
+    const state = this.#prompts.get(voiceId) ?? this.#model.readPrompt(prompt);
     // The last used voice is the last of the map.
-    this.#heard.delete(voiceId);
-    this.#heard.set(voiceId, heard);
-    const [oldest] = this.#heard.keys();
-    if (this.#heard.size > voicesKeptMax && oldest !== undefined) this.#heard.delete(oldest);
-    heard.catch(() => this.#heard.delete(voiceId));
-    return heard;
+    this.#prompts.delete(voiceId);
+    this.#prompts.set(voiceId, state);
+    const [oldest] = this.#prompts.keys();
+    if (this.#prompts.size > voicesKeptMax && oldest !== undefined) this.#prompts.delete(oldest);
+    state.catch(() => this.#prompts.delete(voiceId));
+    return state;
   }
 }
 
@@ -55,7 +55,7 @@ export class PocketEngine implements Engine {
   readonly #basics: PocketBasics;
   readonly #model: PocketModel;
   readonly #tokeniser: Tokeniser;
-  readonly #heard: HeardVoices;
+  readonly #prompts: PromptStates;
 
   private constructor(
     voices: readonly Voice[],
@@ -69,7 +69,7 @@ export class PocketEngine implements Engine {
     this.#basics = basics;
     this.#model = model;
     this.#tokeniser = new Tokeniser(basics.vocabulary);
-    this.#heard = new HeardVoices(model, basics);
+    this.#prompts = new PromptStates(model, basics);
   }
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or does not run as its inputs say */
@@ -106,7 +106,7 @@ export class PocketEngine implements Engine {
       basics: this.#basics,
       model: this.#model,
       tokeniser: this.#tokeniser,
-      heard: () => this.#heard.get(voiceId),
+      promptState: () => this.#prompts.get(voiceId),
     });
   }
 

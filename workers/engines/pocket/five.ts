@@ -1,7 +1,14 @@
 /** The export in five graphs: text, speech model, flow, decoder, and an encoder of recordings that is not used. */
 import { Tensor } from 'onnxruntime-node';
 import type { Sessions } from '../onnx.js';
-import type { FiveGraphName, FiveGraphs, Heard, PocketBasics, PocketModel, Reading } from './models.js';
+import type {
+  FiveGraphName,
+  FiveGraphs,
+  PromptState,
+  PocketBasics,
+  PocketModel,
+  TextReading,
+} from './models.js';
 import { type Corner, type State, compactOf, stateAfter, stateFrom } from './states.js';
 import { type VoicePrompt, readState } from './voices.js';
 
@@ -12,7 +19,7 @@ const dataOf = (tensor: Tensor | undefined, name: string): Float32Array => {
   return tensor.data;
 };
 
-interface FiveHeard extends Heard {
+interface FivePromptState extends PromptState {
   readonly corners: ReadonlyMap<string, Corner>;
 }
 
@@ -46,7 +53,7 @@ export class FiveGraphModel implements PocketModel {
     this.#noSpeech = float(new Float32Array(0), [1, 0, basics.latentSize]);
   }
 
-  async hear(voice: VoicePrompt): Promise<FiveHeard> {
+  async readPrompt(voice: VoicePrompt): Promise<FivePromptState> {
     const { main, before } = this.#graphs;
     if (voice.kind === 'state') {
       const corners = readState(voice, main);
@@ -54,18 +61,18 @@ export class FiveGraphModel implements PocketModel {
     }
     const { width } = this.#basics;
     const parts = before === null ? [voice.values] : [before, voice.values];
-    const heard = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+    const latents = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
     let at = 0;
     for (const part of parts) {
-      heard.set(part, at);
+      latents.set(part, at);
       at += part.length;
     }
-    const state = await this.#prompt(float(heard, [1, heard.length / width, width]), stateFrom(main));
+    const state = await this.#prompt(float(latents, [1, latents.length / width, width]), stateFrom(main));
     const corners = compactOf(main, state);
-    return { corners, positions: heard.length / width };
+    return { corners, positions: latents.length / width };
   }
 
-  async read({ corners, positions }: FiveHeard, tokens: readonly number[]): Promise<Reading> {
+  async read({ corners, positions }: FivePromptState, tokens: readonly number[]): Promise<TextReading> {
     const { main, decoder } = this.#graphs;
     const ids = new Tensor('int64', BigInt64Array.from(tokens, BigInt), [1, tokens.length]);
     const { width } = this.#basics;

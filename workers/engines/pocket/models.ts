@@ -10,13 +10,13 @@ import type { VoicePrompt } from './voices.js';
 export type FrameRateHz = number & tags.Minimum<1> & tags.Maximum<100>;
 
 /** What the model made of a voice. */
-export interface Heard {
+export interface PromptState {
   /** Positions of the model's memory that it takes. */
   readonly positions: number;
 }
 
 /** A piece of text while it is read, with a state of its own. */
-export interface Reading {
+export interface TextReading {
   /** Frames that the model has room for. */
   readonly framesMax: number;
   /**
@@ -31,9 +31,9 @@ export interface Reading {
 /** An export, loaded. */
 export interface PocketModel {
   readonly latentSize: number;
-  hear(voice: VoicePrompt): Promise<Heard>;
-  /** Reads tokens in a voice that this model heard. */
-  read(heard: Heard, tokens: readonly number[]): Promise<Reading>;
+  readPrompt(voice: VoicePrompt): Promise<PromptState>;
+  /** Reads tokens in a voice whose prompt this model has read. */
+  read(prompt: PromptState, tokens: readonly number[]): Promise<TextReading>;
 }
 
 /** What both exports have in common; can be cloned. */

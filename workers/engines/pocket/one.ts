@@ -1,14 +1,21 @@
 /** The export in one graph: a step takes text, a voice or the last latent, and gives a latent and a frame of audio. */
 import { Tensor } from 'onnxruntime-node';
 import type { Sessions } from '../onnx.js';
-import type { Heard, OneGraph, OneGraphName, PocketBasics, PocketModel, Reading } from './models.js';
+import type {
+  PromptState,
+  OneGraph,
+  OneGraphName,
+  PocketBasics,
+  PocketModel,
+  TextReading,
+} from './models.js';
 import { sizeOf } from './states.js';
 import type { VoicePrompt } from './voices.js';
 
 /** Selects the input of a step. */
 const gates = { text: [1, 0, 0], latent: [0, 1, 0], voice: [0, 0, 1] } as const;
 
-interface OneHeard extends Heard {
+interface OnePromptState extends PromptState {
   readonly memory: Float32Array;
 }
 
@@ -86,7 +93,7 @@ export class OneGraphModel implements PocketModel {
     this.#decoderSize = sizeOf(graph.decoderDims);
   }
 
-  async hear(voice: VoicePrompt): Promise<OneHeard> {
+  async readPrompt(voice: VoicePrompt): Promise<OnePromptState> {
     if (voice.kind === 'state')
       throw new Error('a voice in a file of states is for the export in five graphs');
     const memory = new Memory(this.#flowSize, voice.frames);
@@ -98,11 +105,11 @@ export class OneGraphModel implements PocketModel {
     return { memory: memory.all.slice(), positions: voice.frames };
   }
 
-  async read({ memory: heard, positions }: OneHeard, tokens: readonly number[]): Promise<Reading> {
+  async read({ memory: prompt, positions }: OnePromptState, tokens: readonly number[]): Promise<TextReading> {
     const { tokensPerSecond, secondsMore, frameRateHz, endThreshold } = this.#basics;
     const framesMax = Math.ceil((tokens.length / tokensPerSecond + secondsMore) * frameRateHz);
     const memory = new Memory(this.#flowSize, positions + tokens.length + framesMax);
-    memory.append(heard);
+    memory.append(prompt);
     const decoder = this.#newDecoder();
     const ids = BigInt64Array.from(tokens, BigInt);
     const prompted = await this.#step(memory, decoder, { gate: 'text', length: tokens.length, tokens: ids });

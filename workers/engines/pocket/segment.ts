@@ -3,7 +3,7 @@ import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js'
 import type { Engine, EngineChunk, SegmentSynthesis } from '../engine.js';
 import { toInt16 } from '../pcm.js';
 import { gaussian, randomAt } from '../random.js';
-import type { Heard, PocketBasics, PocketModel, Reading } from './models.js';
+import type { PromptState, PocketBasics, PocketModel, TextReading } from './models.js';
 import { type Piece, piecesOf } from './text.js';
 import type { Tokeniser } from './tokeniser.js';
 
@@ -13,7 +13,7 @@ export interface PocketMeans {
   readonly model: PocketModel;
   readonly tokeniser: Tokeniser;
   /** What the model made of the voice. */
-  readonly heard: () => Promise<Heard>;
+  readonly promptState: () => Promise<PromptState>;
 }
 
 /** Keeps the noise of pieces apart from other random numbers of the seed. */
@@ -70,7 +70,7 @@ class WordGuess {
 
 /** The piece that is being spoken. */
 interface Running {
-  readonly reading: Reading;
+  readonly reading: TextReading;
   readonly guess: WordGuess;
   readonly framesMax: number;
   readonly framesAfterEnd: number;
@@ -112,9 +112,9 @@ export class PocketSegment implements SegmentSynthesis {
   }
 
   async #begin(piece: Piece): Promise<Running> {
-    const { basics, model, tokeniser, heard } = this.#means;
+    const { basics, model, tokeniser, promptState } = this.#means;
     const tokens = tokeniser.encode(piece.text);
-    const reading = await model.read(await heard(), tokens);
+    const reading = await model.read(await promptState(), tokens);
     const expected = Math.ceil(
       (tokens.length / basics.tokensPerSecond + basics.secondsMore) * basics.frameRateHz,
     );

@@ -1,6 +1,6 @@
 /**
  * Voices of Pocket TTS: what the model hears before it speaks. A prompt is either a list of vectors, or the state of the
- * model after it heard them.
+ * model after it has read them.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { VoicePackError } from '../../../src/threads/voices.js';

@@ -68,7 +68,7 @@ interface ServerFrame {
   readonly error?: string;
 }
 
-export type Connection = 'closed' | 'connecting' | 'open';
+export type SocketState = 'closed' | 'connecting' | 'open';
 
 interface SocketSessionParts {
   /** The page must be drawn again. */
@@ -104,7 +104,7 @@ export class SocketSession {
     this.#onSpoken = onSpoken;
   }
 
-  get connection(): Connection {
+  get connection(): SocketState {
     if (this.#socket === null) return 'closed';
     return this.#socket.readyState === WebSocket.OPEN ? 'open' : 'connecting';
   }

@@ -20,13 +20,13 @@ import {
   contextCharactersMax,
   contextsMax,
   SocketSession,
-  type Connection,
+  type SocketState,
   type ListedFrame,
 } from './socket-session.js';
 import { AudioOutput } from './track.js';
 import { useRedraw } from './use-redraw.js';
 
-const connections: Readonly<Record<Connection, string>> = {
+const connections: Readonly<Record<SocketState, string>> = {
   closed: 'Not connected. The first context connects.',
   connecting: 'Connecting …',
   open: 'Connected.',
