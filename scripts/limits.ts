@@ -23,11 +23,11 @@ export const fillers: Readonly<Record<string, string>> = {
     refusedSignInsPerMinuteMax`,
   'A key': 'slotsPerKey socketsPerKeyMax',
   'A key, for one request or WebSocket': `bodyBytesMax bodyDepthMax bodyTokensMax validationItemsMax quotedBytesMax
-    normalisedTokenMax contextsPerSocketMax socketMessageBytesMax socketTextBytesMax socketFrameBytesMax socketFrameDepthMax
+    normalisedTokenMax contextsPerSocketMax socketMessageBytesMax socketShortMessageBytesMax socketTextBytesMax socketFrameBytesMax socketFrameDepthMax
     socketFrameTokensMax socketIdMax flushesPendingMax socketCharactersMax socketBufferedBytesMax socketAnswerBytesMax
     resultMemoryBytesMax wyomingPingTextMax`,
   'An account, with all its keys': `contextsMax socketsMax bodyBytesInFlightMax requestCharactersInFlightMax
-    socketCharactersInFlightMax flushIdUnitsInFlightMax waitingMessageBytesMax resultMemoryInFlightBytesMax resultSpoolBytesMax
+    socketCharactersInFlightMax flushIdUnitsInFlightMax waitingMessageBytesMax arrivingMessageBytesMax resultMemoryInFlightBytesMax resultSpoolBytesMax
     resultSpoolFilesMax resultSpoolFreeBytesMin unsentAudioBytesMax socketBufferedBytesInFlightMax socketAnswerBytesInFlightMax jobsPerThreadMax
     ledgerQueueMax creditWaitsMax parseMsPerSecond framesPerSecond requestsOfAccountMax`,
   'An account, with its members at the console': `keysPerAccountMax consoleCallsWaitingMax consoleWordsMax consoleWordsShownMax consoleLexiconUnitsMax

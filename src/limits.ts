@@ -156,6 +156,10 @@ export const limits = {
   keylessControlFramesMax: 16,
   /** Bytes of one message from a WebSocket; the library drops a socket that sends more. */
   socketMessageBytesMax: 1 * MiB,
+  /** The same of a WebSocket that opened when those of its account with longer messages had its part of `arrivingMessageBytesMax`. */
+  socketShortMessageBytesMax: 16 * KiB,
+  /** Bytes of arriving messages: `socketMessageBytesMax` for each WebSocket that may send it; others may send short ones. */
+  arrivingMessageBytesMax: 256 * MiB,
   /** Bytes in UTF-8 of the text in one message; more are refused. Three times as many, escaped as JSON, still fit a message. */
   socketTextBytesMax: 256 * KiB,
   /** Bytes of a message besides the text of `send_text`; a message with more is refused and not parsed. */

@@ -23,7 +23,7 @@ const CONSOLE_CONNECTIONS_MIN = 16;
 /** Share of the connections; the rest are for requests. */
 const SOCKETS_PART = 0.8;
 const KEYLESS_SOCKETS_PART = 0.125;
-/** Messages that wait, in the largest ones: so that two accounts have room. */
+/** Messages that wait, or arrive, in the largest ones: so that two accounts have room. */
 const WAITING_MESSAGES_MIN = 4;
 /** Steps of the binary search for the factor. */
 const STEPS = 24;
@@ -158,6 +158,10 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
     waitingMessageBytesMax: Math.max(
       WAITING_MESSAGES_MIN * limits.socketMessageBytesMax,
       part(limits.waitingMessageBytesMax),
+    ),
+    arrivingMessageBytesMax: Math.max(
+      WAITING_MESSAGES_MIN * limits.socketMessageBytesMax,
+      part(limits.arrivingMessageBytesMax),
     ),
     socketBufferedBytesInFlightMax: part(limits.socketBufferedBytesInFlightMax),
     socketAnswerBytesInFlightMax: part(limits.socketAnswerBytesInFlightMax),

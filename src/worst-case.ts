@@ -125,8 +125,9 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
     results: bounds.resultMemoryInFlightBytesMax + bounds.resultSpoolFilesMax * unit.spooledResult,
     requestText: bounds.bodyBytesInFlightMax + bounds.requestCharactersInFlightMax * unit.requestCharacter,
     socketText: bounds.socketCharactersInFlightMax * unit.socketCharacter + bounds.waitingMessageBytesMax,
-    connections:
-      bounds.connectionsMax * connection + bounds.keylessSocketsMax * bounds.keylessMessageBytesMax,
+    // Of each WebSocket: those without a key have smaller ones.
+    arrivingMessages: bounds.arrivingMessageBytesMax + bounds.socketsMax * bounds.socketShortMessageBytesMax,
+    connections: bounds.connectionsMax * connection,
     socketBuffers: bounds.socketBufferedBytesInFlightMax + bounds.socketsMax * unit.socketFrame,
     answers:
       bounds.socketAnswerBytesInFlightMax * unit.answerUnit +

@@ -26,7 +26,7 @@ export interface DialectParts {
   readonly bounds: Bounds;
 }
 
-export interface SocketPath extends Pick<SocketRouteParts, 'authenticate' | 'comesWithoutKey'> {
+export interface SocketPath extends Pick<SocketRouteParts, 'authenticate'> {
   readonly path: string;
 }
 

@@ -58,3 +58,20 @@ t.test('a handshake is taken as browsers, proxies and other clients word it', as
   }
   await eventually(() => front.server.inFlight === 0);
 });
+
+t.test('a path beside that of WebSockets has none, before the first one and after it', async (t) => {
+  const front = await startFront(t);
+  const statusOf = async (path: string): Promise<string> => {
+    const client = await front.sent(requestBytes({ path, key: GOOD_KEY, headers: upgradeLines }));
+    await client.until(() => client.bytes().includes('\r\n\r\n'));
+    const status = client.bytes().toString('latin1', 9, 12);
+    client.destroy();
+    return status;
+  };
+  for (let i = 0; i < 2; i++) {
+    t.equal(await statusOf('/v1/tts/other'), '404');
+    t.equal(await statusOf('/v1/tts/speakers'), '200');
+    t.equal(await statusOf('/v1/other/ws'), '404');
+    t.equal(await statusOf(SOCKET_PATH), '101');
+  }
+});

@@ -1,9 +1,17 @@
 /** The WebSocket route over real connections, with two independent clients. */
+import { once } from 'node:events';
 import t from 'tap';
 import { WebSocket } from 'ws';
 import { limits } from '../../src/limits.js';
 import type { FakeContext } from '../support/fake-speech.js';
-import { eventually, GOOD_KEY, startFront, type Front } from '../support/front-server.js';
+import {
+  eventually,
+  GOOD_KEY,
+  OTHER_KEY,
+  SECOND_KEY,
+  startFront,
+  type Front,
+} from '../support/front-server.js';
 import { header, RawClient, requestBytes } from '../support/raw-client.js';
 import { kindOf, openers, openNative, openWs } from '../support/socket-client.js';
 
@@ -220,6 +228,31 @@ t.test('a message above the bound ends only its own socket', async (t) => {
   await neighbour.frame(({ context_started }) => context_started !== undefined);
   neighbour.close();
 });
+
+t.test(
+  'messages that arrive hold the part of their account; its other sockets take short ones',
+  async (t) => {
+    const { socketMessageBytesMax, socketShortMessageBytesMax } = limits;
+    const front = await startFront(t, { bounds: { arrivingMessageBytesMax: 40 * socketMessageBytesMax } });
+    const messageOf = (bytes: number): string => 'x'.repeat(bytes);
+    /** Each sends so much of a message, whose end never comes. */
+    const holding = async (keys: readonly string[], bytes: number) => {
+      const clients = await Promise.all(keys.map((key) => openWs(front.port, key)));
+      for (const { ws } of clients) ws.send(messageOf(bytes), { binary: false, fin: false });
+      for (const { ws } of clients) ws.ping();
+      await Promise.all(clients.map(({ ws }) => Promise.race([once(ws, 'pong'), once(ws, 'close')])));
+      return clients.filter(({ closed }) => closed === null);
+    };
+    const keys = Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? GOOD_KEY : SECOND_KEY));
+    const held = await holding(keys, socketMessageBytesMax - 100);
+    t.equal(held.length, 20, 'half of what there is, with all its keys');
+    t.equal((await holding(keys, socketShortMessageBytesMax - 100)).length, 40);
+    t.equal((await holding([OTHER_KEY], socketMessageBytesMax - 100)).length, 1, 'another account');
+    for (const { ws } of held) ws.terminate();
+    await eventually(() => front.server.inFlight === 41);
+    t.equal((await holding(keys, socketMessageBytesMax - 100)).length, 19, 'again');
+  },
+);
 
 t.test(
   'floods: a thousand contexts, a storm of flushes, junk; the socket next to it keeps its pace',

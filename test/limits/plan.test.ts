@@ -36,7 +36,8 @@ t.test('every pool counts at the cost of its units', (t) => {
   const grown: Readonly<Partial<Record<keyof Bounds, number>>> = {
     contextsMax: unitBytes.context,
     connectionsMax: unitBytes.connection,
-    socketsMax: unitBytes.socketFrame + unitBytes.socketAnswers,
+    socketsMax: unitBytes.socketFrame + unitBytes.socketAnswers + limits.socketShortMessageBytesMax,
+    arrivingMessageBytesMax: 1,
     unsentAudioBytesMax: 1,
     resultMemoryInFlightBytesMax: 1,
     resultSpoolFilesMax: unitBytes.spooledResult,

@@ -15,7 +15,7 @@ import type { DialectParts, HttpDialect } from '../http-listener.js';
 import { likenessToElevenLabs, stockVoices, warnOfLostVoices } from '../stock-voices.js';
 import { elevenLabsErrors } from './errors.js';
 import { modelList, subscription, user, voiceList, voicePage, voiceSettings, voiceView } from './lists.js';
-import { comesWithoutKey, socketAuthentication } from './handshake.js';
+import { socketAuthentication } from './handshake.js';
 import { parseSpeechBody } from './request.js';
 
 const SPEAK_PATH = '/v1/text-to-speech/:voice';
@@ -77,7 +77,6 @@ export const elevenLabs = (
     );
   const socket = (isMulti: boolean) => ({
     authenticate: socketAuthentication({ admission, bounds, speech, voices, isMulti }),
-    comesWithoutKey,
   });
   const routes: readonly Route[] = [
     { path: SPEAK_PATH, method: 'post', handler: audio },

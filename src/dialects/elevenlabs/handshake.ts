@@ -39,8 +39,6 @@ const refusalOf = ({ admission }: HandshakeParts, key: ActiveKey): Code | null =
 const keyOfHandshake = (head: RequestHead): string =>
   keyIn(head) || withoutBearer(new Query(head.query).get('authorization') ?? '');
 
-export const comesWithoutKey = (head: RequestHead): boolean => keyOfHandshake(head) === '';
-
 export const socketAuthentication =
   (parts: HandshakeParts): SocketAuthentication =>
   (exchange, head, proceed) => {

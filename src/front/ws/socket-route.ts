@@ -13,13 +13,14 @@ import type { Header } from '../cors.js';
 import type { Exchange } from '../exchange.js';
 import { networkOf } from '../../network.js';
 import { replyError, replyUnavailable } from '../reply.js';
-import { readRequestHead, type RequestHead } from '../request-head.js';
+import type { RequestHead } from '../request-head.js';
 import { addHandler, otherMethod, withExchange } from '../routes.js';
 import type { Services } from '../services.js';
 import { traceFields } from '../trace.js';
 import {
   socketReading,
   type HttpRequest,
+  type HttpResponse,
   type SocketReading,
   type TemplatedApp,
   type UpgradeContext,
@@ -60,8 +61,6 @@ export type SocketAuthentication = (
 export interface SocketRouteParts {
   readonly services: Services;
   readonly authenticate: SocketAuthentication;
-  /** Whether a handshake has no key, which then comes in the first message. Absent: handshakes have keys. */
-  readonly comesWithoutKey?: (head: RequestHead) => boolean;
   readonly sockets: Sockets;
   readonly isDraining: () => boolean;
   /** The connection of a WebSocket ended. */
@@ -84,6 +83,8 @@ interface Attached extends Handshake {
   account: number | null;
   /** Ends the time in which it counts among the sockets that wait for a key. */
   waited: (() => void) | undefined;
+  /** Its connection has ended, and its longest messages are free for other sockets of the account. */
+  readonly endLong: (() => void) | null;
   controlFrames: number;
 }
 
@@ -93,6 +94,10 @@ const NO_CLOSE_FRAME = 1006;
 /** Sixteen bytes in base64. */
 const keyShape = /^[\w+/]{22}==$/;
 const VERSION = '13';
+
+/** How long the messages of a socket may be. The library has one bound for all sockets of a context, and cannot move one. */
+type Messages = 'keyless' | 'short' | 'long';
+type Contexts = ReadonlyMap<Messages, UpgradeContext>;
 
 interface HandshakeFault {
   readonly headers: readonly Header[];
@@ -150,7 +155,7 @@ const handshake = (
   exchange: Exchange,
   head: RequestHead,
   req: HttpRequest,
-  context: UpgradeContext,
+  contexts: Contexts,
 ): void => {
   const fault = handshakeFault(req, head);
   if (fault !== null) {
@@ -175,8 +180,9 @@ const handshake = (
     }
     exchange.switchProtocols((res, strangerOf) => {
       const { id, route, trace } = exchange;
+      const endLong = caller.key === null ? null : parts.sockets.takeLong(caller.key);
       const attached: Attached = {
-        ...{ id, route, trace, caller, strangerOf, waited },
+        ...{ id, route, trace, caller, strangerOf, waited, endLong },
         reading: socketReading(res),
         protocol: caller.protocol ?? specificationProtocol(parts.services.bounds),
         opened: null,
@@ -186,7 +192,8 @@ const handshake = (
         unwatch: undefined,
         controlFrames: 0,
       };
-      res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context);
+      const messages = caller.key === null ? 'keyless' : endLong === null ? 'short' : 'long';
+      res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', contexts.get(messages)!);
     });
   };
   parts.authenticate(exchange, head, exchange.guarded(upgrade));
@@ -305,14 +312,12 @@ const closeIfOpen = (ws: WebSocket<Attached>): void => {
   }
 };
 
-/** @param takes whether the handlers take a handshake; others go to the handlers that are added next */
 const addHandlers = (
   app: TemplatedApp,
   pattern: string,
-  path: string,
   parts: SocketRouteParts,
   messageBytesMax: number,
-  takes: (req: HttpRequest) => boolean,
+  upgrade: (res: HttpResponse, req: HttpRequest, context: UpgradeContext) => void,
 ): void => {
   const { services } = parts;
   const { bounds, log } = services;
@@ -333,13 +338,7 @@ const addHandlers = (
     sendPingsAutomatically: false,
     maxBackpressure: bounds.senderQueueBytesMax,
     closeOnBackpressureLimit: false,
-    upgrade(res, req, context) {
-      if (takes(req))
-        withExchange(services, path, res, req, null, (exchange, head) =>
-          handshake(parts, exchange, head, req, context),
-        );
-      else req.setYield(true);
-    },
+    upgrade,
     open: (ws) => {
       const attached = ws.getUserData();
       try {
@@ -377,6 +376,7 @@ const addHandlers = (
       const ended = (): void => {
         if (account !== null) accounts.remove(account);
         if (strangerOf !== null) strangers.remove(strangerOf);
+        attached.endLong?.();
         parts.onEnded();
       };
       // Without a close frame the connection is closed already.
@@ -395,24 +395,34 @@ const addHandlers = (
   });
 };
 
-/** The library compares patterns, and the same one again would replace the first. */
-const samePattern = (path: string): string => path.replaceAll(/:(\w+)/g, ':same-$1');
+const lastOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
+/** For the same paths, and others: the library compares patterns, and the same one again would replace the first. */
+const patternBeside = (path: string, name: string): string =>
+  `${path.slice(0, -lastOf(path).length)}:${name}-${lastOf(path)}`;
+
+/**
+ * The library sets aside room for a message when its first bytes come, and tells a context only to a handshake of its
+ * pattern. So the first handshake goes through all patterns of the path, and each may use any of their contexts.
+ */
 export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRouteParts): void => {
-  const { comesWithoutKey, services } = parts;
-  const { keylessMessageBytesMax, socketMessageBytesMax } = services.bounds;
-  // The library sets aside room for a message when its first bytes come, and has one bound for all sockets of a route.
-  if (comesWithoutKey !== undefined)
-    addHandlers(app, samePattern(path), path, parts, keylessMessageBytesMax, (req) => {
-      try {
-        const head = readRequestHead(req);
-        return typeof head !== 'string' && comesWithoutKey(head);
-      } catch {
-        // An exception would end the process. The other handlers answer.
-        return false;
-      }
+  const { services } = parts;
+  const { keylessMessageBytesMax, socketMessageBytesMax, socketShortMessageBytesMax } = services.bounds;
+  const contexts = new Map<Messages, UpgradeContext>();
+  const patterns: readonly (readonly [Messages, string, number])[] = [
+    ['long', path, socketMessageBytesMax],
+    ['short', patternBeside(path, 'short'), socketShortMessageBytesMax],
+    ['keyless', patternBeside(path, 'keyless'), keylessMessageBytesMax],
+  ];
+  for (const [messages, pattern, bytesMax] of patterns)
+    addHandlers(app, pattern, parts, bytesMax, (res, req, context) => {
+      contexts.set(messages, context);
+      if (contexts.size === patterns.length && lastOf(req.getUrl()) === lastOf(path))
+        withExchange(services, path, res, req, null, (exchange, head) =>
+          handshake(parts, exchange, head, req, contexts),
+        );
+      else req.setYield(true);
     });
-  addHandlers(app, path, path, parts, socketMessageBytesMax, () => true);
   const other = otherMethod('GET');
   // A handshake whose key has another length comes here.
   addHandler(app, services, [path, path], (req) =>

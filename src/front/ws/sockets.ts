@@ -62,6 +62,8 @@ export class Sockets {
   readonly #textBudget: KeyedBudget;
   readonly #flushIdBudget: KeyedBudget;
   readonly #waitingBudget: KeyedBudget;
+  /** Messages that arrive: the library holds them, and has one bound for all of a socket. */
+  readonly #longBudget: KeyedBudget;
   /** Sockets whose key is not known, by address. */
   readonly #keyless: KeyedBudget;
   readonly #budgets: Readonly<Record<keyof SocketBudgets, KeyedBudget>>;
@@ -85,6 +87,10 @@ export class Sockets {
     this.#waitingBudget = new KeyedBudget(
       bounds.waitingMessageBytesMax,
       WAITING_MESSAGES_LEAST * bounds.socketMessageBytesMax,
+    );
+    this.#longBudget = new KeyedBudget(
+      bounds.arrivingMessageBytesMax,
+      bounds.slotsPerKey * bounds.socketMessageBytesMax,
     );
     this.#keyless = new KeyedBudget(bounds.keylessSocketsMax, 1, PART_OF_ADDRESS);
     this.#budgets = {
@@ -120,6 +126,13 @@ export class Sockets {
   waitForKey(network: string): (() => void) | null {
     if (this.#keyless.take(network, 1) !== null) return null;
     return () => this.#keyless.giveBack(network, 1);
+  }
+
+  /** A socket may send the longest messages. @returns what to call, once, when its connection has ended; `null`: it may not */
+  takeLong({ accountId }: ActiveKey): (() => void) | null {
+    const { socketMessageBytesMax } = this.#parts.services.bounds;
+    if (this.#longBudget.take(accountId, socketMessageBytesMax) !== null) return null;
+    return () => this.#longBudget.giveBack(accountId, socketMessageBytesMax);
   }
 
   whenIdle(): Promise<void> {
