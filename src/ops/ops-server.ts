@@ -46,9 +46,28 @@ const HEAD_END = '\r\n\r\n';
 /** Milliseconds between two searches for requests that take too long. */
 const CHECK_MS = 1_000;
 
-/** After some at once, scrapes wait for a common text: each text takes milliseconds, in which no speech is sent. */
-const SCRAPE_MS = 100;
-const SCRAPES_AT_ONCE = 8;
+/** Some at once, then each waits: requests take time in which no speech is sent, and texts for scrapes milliseconds. */
+class Pace {
+  static readonly #stepMs = 100;
+  readonly #atOnceMs: number;
+  /** When a loop of them would be in time. */
+  #dueMs = 0;
+
+  constructor(atOnce: number) {
+    this.#atOnceMs = atOnce * Pace.#stepMs;
+  }
+
+  async turn(): Promise<void> {
+    const nowMs = monotonicMs();
+    const waitMs = this.#dueMs - nowMs - this.#atOnceMs;
+    this.#dueMs = Math.max(this.#dueMs, nowMs) + Pace.#stepMs;
+    if (waitMs > 0) await setTimeout(waitMs, undefined, { ref: false });
+  }
+}
+
+const TEXTS_AT_ONCE = 8;
+/** On one connection. A further connection is answered at once: it would take the place of one that waits. */
+const REQUESTS_AT_ONCE = 4;
 
 export class OpsServer {
   readonly #parts: OpsServerParts;
@@ -60,8 +79,8 @@ export class OpsServer {
   readonly #answering = new WeakSet<Socket>();
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | null = null;
-  /** When a loop of scrapes would be in time with `SCRAPE_MS`. */
-  #scrapesDueMs = 0;
+  readonly #textPace = new Pace(TEXTS_AT_ONCE);
+  readonly #paces = new WeakMap<Socket, Pace>();
   #closed: Promise<void> | undefined;
 
   private constructor(parts: OpsServerParts) {
@@ -122,6 +141,7 @@ export class OpsServer {
     if (refusal !== null) this.#dropOldest(refusal === 'connectionPoolExhausted' ? null : network);
     connections.watch(socket, network);
     this.#sockets.set(socket, network);
+    this.#paces.set(socket, new Pace(REQUESTS_AT_ONCE));
     socket.once('close', () => this.#sockets.delete(socket));
     this.#cutPipelines(socket);
   }
@@ -155,6 +175,7 @@ export class OpsServer {
     const { headers, method, socket, url } = request;
     this.#answering.add(socket);
     response.once('close', () => this.#answering.delete(socket));
+    await this.#paces.get(socket)?.turn();
     const { status, contentType, body } = this.#isOurs(headers.host)
       ? await this.#answer(url?.split('?', 1)[0], method)
       : textAnswer(421, 'Misdirected Request: to use this name, add it to OPS_NAMES');
@@ -200,10 +221,7 @@ export class OpsServer {
   }
 
   async #nextText(): Promise<string> {
-    const nowMs = monotonicMs();
-    const waitMs = this.#scrapesDueMs - nowMs - SCRAPES_AT_ONCE * SCRAPE_MS;
-    this.#scrapesDueMs = Math.max(this.#scrapesDueMs, nowMs) + SCRAPE_MS;
-    if (waitMs > 0) await setTimeout(waitMs, undefined, { ref: false });
+    await this.#textPace.turn();
     return this.#parts.metrics.text();
   }
 }

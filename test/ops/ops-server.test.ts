@@ -89,6 +89,8 @@ t.test('probes of HTTP/1.0 are answered, with a host and without', async (t) => 
   t.match(await statusLine('GET /readyz HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 503 /);
 });
 
+const asks = Buffer.from('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n');
+
 t.test('scrapes at the same time share one result, and the next one is new', async (t) => {
   let scrapes = 0;
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -116,6 +118,32 @@ t.test('loops of scrapes share few texts, and each scrape has a new one', async 
   t.ok(scrapes <= 10 + loopMs / 100, `${scrapes} texts for 140 scrapes in ${Math.round(loopMs)} ms`);
 });
 
+t.test('a loop of any requests on a connection is answered later, and a probe of its address at once', async (t) => {
+  const { ops } = await start(t);
+  let answered = 0;
+  let isOver = false;
+  const loop = async (path: string): Promise<void> => {
+    const client = await RawClient.open(ops.port);
+    t.teardown(() => client.destroy());
+    while (!isOver) {
+      client.send(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+      await client.response();
+      answered++;
+    }
+  };
+  const paths = ['/healthz', '/readyz', '/other', '/healthz'];
+  const startMs = performance.now();
+  const loops = paths.map(loop);
+  await eventually(() => answered > 24);
+  const before = answered;
+  t.equal((await RawClient.ask(ops.port, asks)).status, 200);
+  t.ok(answered - before <= paths.length, 'while each of the loops waits');
+  isOver = true;
+  await Promise.all(loops);
+  const steps = (performance.now() - startMs) / 100;
+  t.ok(answered <= paths.length * (6 + steps), `${answered} answers in ${Math.round(steps)} steps`);
+});
+
 t.test('a failing scrape is a 500, and the log has it without the message', async (t) => {
   const { ask, lines } = await start(t, () => Promise.reject(new RangeError('of something said')));
   t.equal((await ask('/metrics')).status, 500);
@@ -137,8 +165,6 @@ t.test('invalid HTTP gets 400, and a head that is too long 431', async (t) => {
   }
   t.equal((await ask('/healthz')).status, 200);
 });
-
-const asks = Buffer.from('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n');
 
 t.test('of requests in one piece the first is parsed and answered, and ends the connection', async (t) => {
   const { ops } = await start(t);
