@@ -3,6 +3,7 @@
  * character in a table, and takes less than 1 us for 100 of them. `test/text/spoken-size.test.ts` compares it with speech.
  */
 import { WHITE, classOf } from './characters.js';
+import { isNamed } from './named-characters.js';
 import type { Replacement } from './replacements.js';
 import type { Span } from './words.js';
 
@@ -57,6 +58,9 @@ const shortMax = 4;
 const clusterMin = 5;
 /** A digit in a sign, such as ⑤. */
 const DIGIT_OF_SIGN = 5;
+const NAMED = 16;
+/** A mark is named without a letter, and when it is repeated. */
+const MARK_ALONE = 6;
 /** A sign that is repeated. */
 const AGAIN = 0.3;
 
@@ -68,7 +72,7 @@ type SignKind =
   | 'once'
   /** Between two letters or digits; elsewhere it is a mark. */
   | 'inside'
-  /** It belongs to the letters around it. */
+  /** It belongs to the letters around it, and is said only where there are none. */
   | 'joins';
 
 interface Sound {
@@ -79,9 +83,12 @@ interface Sound {
   readonly hasVowel: boolean;
   readonly isCapital: boolean;
   readonly isW: boolean;
+  readonly isMark: boolean;
 }
 
 const signs: readonly (readonly [RegExp, SignKind, number])[] = [
+  // A voice says the names of these accents.
+  [/[\u0300\u0301\u0340\u0341\u0344]/u, 'joins', 7],
   [/['’\p{C}\p{Script=Inherited}\u{1f3fb}-\u{1f3ff}]/u, 'joins', 0],
   [/\*/, 'inside', 9],
   [/\?/, 'inside', 12],
@@ -91,6 +98,7 @@ const signs: readonly (readonly [RegExp, SignKind, number])[] = [
   [/@/, 'once', 2],
   [/\|/, 'always', 2.5],
   [/±/, 'always', 12],
+  [/[■●℞]/u, 'always', 9],
   [/~/, 'inside', 7],
   [/[\u2190-\u21ff]/, 'always', 3],
   [/[\p{Sm}§¶°^]/u, 'always', 7],
@@ -109,17 +117,18 @@ const PICTURE = 14;
 const vowel = /[aeiouyаеёиоуыэюяіїє]/i;
 
 const signOf = (size: number, kind: SignKind): Sound => ({
-  ...{ size, kind, script: null, hasVowel: false, isCapital: false, isW: false },
+  ...{ size, kind, script: null, hasVowel: false, isCapital: false, isW: false, isMark: false },
 });
 
 const soundOf = (character: string): Sound => {
   if (classOf(character.codePointAt(0)!) & WHITE) return signOf(1, 'always');
+  if (isNamed(character)) return signOf(NAMED, 'always');
   const script = scripts.find(({ pattern }) => pattern.test(character)) ?? null;
   const sign =
     script === null || isNumber.test(character) ? signs.find(([of]) => of.test(character)) : undefined;
   if (sign !== undefined) return signOf(sign[2], sign[1]);
-  // What a mathematical, circled or joined letter stands for. A syllable of Korean is one sound.
-  const isWhole = /\p{Script=Hangul}/u.test(character);
+  // What a mathematical, circled or joined letter stands for. A syllable of Korean is one sound, and й no vowel.
+  const isWhole = /[\p{Script=Hangul}й]/iu.test(character);
   const plain = isWhole ? character : character.normalize('NFKD').replace(/(?<!^)\p{M}/gu, '');
   const [first = '', ...others] = plain;
   if (plain !== character && (others.length > 0 || script === null)) {
@@ -140,7 +149,7 @@ const soundOf = (character: string): Sound => {
     return signOf(picture.test(character) ? PICTURE : 1, 'once');
   return {
     ...{ size: 1, kind: 'letter', script: script ?? otherScript, hasVowel: vowel.test(first) },
-    ...{ isCapital: /\p{Lu}/u.test(character), isW: /w/i.test(first) },
+    ...{ isCapital: /\p{Lu}/u.test(character), isW: /w/i.test(first), isMark: /\p{M}/u.test(character) },
   };
 };
 
@@ -169,6 +178,10 @@ class Run {
   #hasVowel = false;
   #consonants = 0;
   #clustered = 0;
+
+  get isEmpty(): boolean {
+    return this.#script === null;
+  }
 
   /** @returns what the run counted as that ends before this letter; 0 if it goes on */
   add({ script, size, hasVowel, isCapital, isW }: Sound, codePoint: number): number {
@@ -221,8 +234,12 @@ export const letters = (text: string): number => {
     const codePoint = text.codePointAt(at)!;
     const sound = soundAt(codePoint);
     const { kind } = sound;
-    if (kind === 'letter') size += run.add(sound, codePoint);
-    else if (kind !== 'joins') {
+    if (kind === 'letter') {
+      if (sound.isMark && (run.isEmpty || codePoint === codePointBefore)) size += MARK_ALONE;
+      size += run.add(sound, codePoint);
+    } else if (kind === 'joins') {
+      if (run.isEmpty) size += sound.size;
+    } else {
       size += run.end();
       const isRepeated = codePoint === codePointBefore;
       if (kind === 'always') size += sound.size;
