@@ -118,31 +118,34 @@ t.test('loops of scrapes share few texts, and each scrape has a new one', async 
   t.ok(scrapes <= 10 + loopMs / 100, `${scrapes} texts for 140 scrapes in ${Math.round(loopMs)} ms`);
 });
 
-t.test('a loop of any requests on a connection is answered later, and a probe of its address at once', async (t) => {
-  const { ops } = await start(t);
-  let answered = 0;
-  let isOver = false;
-  const loop = async (path: string): Promise<void> => {
-    const client = await RawClient.open(ops.port);
-    t.teardown(() => client.destroy());
-    while (!isOver) {
-      client.send(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
-      await client.response();
-      answered++;
-    }
-  };
-  const paths = ['/healthz', '/readyz', '/other', '/healthz'];
-  const startMs = performance.now();
-  const loops = paths.map(loop);
-  await eventually(() => answered > 24);
-  const before = answered;
-  t.equal((await RawClient.ask(ops.port, asks)).status, 200);
-  t.ok(answered - before <= paths.length, 'while each of the loops waits');
-  isOver = true;
-  await Promise.all(loops);
-  const steps = (performance.now() - startMs) / 100;
-  t.ok(answered <= paths.length * (6 + steps), `${answered} answers in ${Math.round(steps)} steps`);
-});
+t.test(
+  'a loop of any requests on a connection is answered later, and a probe of its address at once',
+  async (t) => {
+    const { ops } = await start(t);
+    let answered = 0;
+    let isOver = false;
+    const loop = async (path: string): Promise<void> => {
+      const client = await RawClient.open(ops.port);
+      t.teardown(() => client.destroy());
+      while (!isOver) {
+        client.send(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+        await client.response();
+        answered++;
+      }
+    };
+    const paths = ['/healthz', '/readyz', '/other', '/healthz'];
+    const startMs = performance.now();
+    const loops = paths.map(loop);
+    await eventually(() => answered > 24);
+    const before = answered;
+    t.equal((await RawClient.ask(ops.port, asks)).status, 200);
+    t.ok(answered - before <= paths.length, 'while each of the loops waits');
+    isOver = true;
+    await Promise.all(loops);
+    const steps = (performance.now() - startMs) / 100;
+    t.ok(answered <= paths.length * (6 + steps), `${answered} answers in ${Math.round(steps)} steps`);
+  },
+);
 
 t.test('a failing scrape is a 500, and the log has it without the message', async (t) => {
   const { ask, lines } = await start(t, () => Promise.reject(new RangeError('of something said')));
