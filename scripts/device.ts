@@ -10,7 +10,7 @@ export interface DeviceData {
   readonly gpu: GpuThreadData;
 }
 
-export type DeviceConfig = Pick<Config, 'executionProvider' | 'gpu' | 'synthesisThreads'>;
+export type DeviceConfig = Pick<Config, 'executionProvider' | 'gpu'>;
 
 export const deviceFor = (config: DeviceConfig): Promise<Device> =>
   chooseDevice(config, new URL('../workers/device.js', import.meta.url), limits.deviceTrialMsMax);
@@ -19,5 +19,5 @@ export const deviceFor = (config: DeviceConfig): Promise<Device> =>
 export const deviceData = async (config: DeviceConfig): Promise<DeviceData> => {
   const { provider } = await deviceFor(config);
   const state = new GpuState().buffer;
-  return { executionProvider: provider, gpu: { ...config.gpu, threads: config.synthesisThreads, state } };
+  return { executionProvider: provider, gpu: { ...config.gpu, state } };
 };

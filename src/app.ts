@@ -35,7 +35,7 @@ import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, HeapTrim, pssBytes } from './process.js';
 import { OpsServer } from './ops/ops-server.js';
-import { logPlan, planFor, type Plan } from './plan.js';
+import { logPlan, planConfigOf, planFor, type Plan } from './plan.js';
 import { readNextVoices } from './plan-reload.js';
 
 export interface AppParts {
@@ -153,7 +153,9 @@ export class App {
     logDevice(device, log);
     logFindings(voices.findings, log);
     const folder = lexiconFolder(config.dataDir);
-    const planned = { ...config, provider: device.provider, hasLexicons: existsSync(folder) };
+    const planned = planConfigOf(config, device.provider, existsSync(folder));
+    if (config.synthesisThreadsGiven && planned.synthesisThreads < config.synthesisThreads)
+      log.warn('SYNTHESIS_THREADS counts as 1: two threads that use WebGPU at once would end the process');
     let plan: Plan;
     try {
       plan = planFor(planned, readMachine(), voices.packs);

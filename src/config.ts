@@ -30,13 +30,13 @@ export interface TlsFiles {
   readonly keyPath: string;
 }
 
-/** Which graphs run on the GPU: those that are faster there, all, or these (`PACK/GRAPH`). */
-export type GpuGraphs = 'measured' | 'all' | readonly string[];
+/** Which graphs run on the GPU by WebGPU: all, or these (`PACK/GRAPH`). */
+export type GpuGraphs = 'all' | readonly string[];
 
 export interface GpuConfig {
   /** `GPU_DEVICE`: where a machine has several GPUs; `null`: the provider chooses. */
   readonly device: string | null;
-  /** `GPU_GRAPHS` */
+  /** `GPU_GRAPHS`; by default all if WebGPU is asked for by name, else none. */
   readonly graphs: GpuGraphs;
   /** `GPU_BATCH_MAX`: the most segments that a run on the GPU speaks for. */
   readonly batchMax: number;
@@ -118,7 +118,7 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   /** `LOG_LEVEL` */
   readonly logLevel: LogLevel;
-  /** `EXECUTION_PROVIDER`: `auto` uses CUDA if it works, otherwise a GPU by WebGPU, otherwise the CPU. */
+  /** `EXECUTION_PROVIDER`: `auto` uses CUDA if it works, otherwise WebGPU if `GPU_GRAPHS` is set, otherwise the CPU. */
   readonly executionProvider: ExecutionProvider;
   readonly gpu: GpuConfig;
   /** `TLS_CERT` and `TLS_KEY`: with them the service speaks only TLS; `null` without. */
@@ -234,23 +234,23 @@ const consoleConfig = (env: Environment): ConsoleConfig | null => {
   };
 };
 
-const gpuConfig = (env: Environment): GpuConfig => {
+const gpuConfig = (env: Environment, provider: ExecutionProvider): GpuConfig => {
   const device = nonEmpty(env, 'GPU_DEVICE', '').toLowerCase();
   if (device !== '' && !/^(?:\d{1,2}|[0-9a-f]{4}:[0-9a-f]{4})$/.test(device))
     throw new ConfigError(
       'GPU_DEVICE must be the number of a CUDA device, or VENDOR:DEVICE as `lspci -nn` shows them, such as ' +
         `10de:2684, not "${device}"`,
     );
-  const raw = nonEmpty(env, 'GPU_GRAPHS', 'measured');
-  const names = raw.split(',').map((name) => name.trim());
-  const isWord = raw === 'measured' || raw === 'all';
-  if (!isWord && names.some((name) => !/^[^/\s]+\/[^/\s]+$/.test(name)))
+  const raw = nonEmpty(env, 'GPU_GRAPHS', '');
+  const names = raw === '' ? [] : raw.split(',').map((name) => name.trim());
+  if (raw !== 'all' && names.some((name) => !/^[^/\s]+\/[^/\s]+$/.test(name)))
     throw new ConfigError(
-      `GPU_GRAPHS must be measured, all, or a list such as syrinx-en/decoder,syrinx-en/frames, not "${raw}"`,
+      `GPU_GRAPHS must be all, or a list such as syrinx-en/decoder,syrinx-en/frames, not "${raw}"` +
+        (raw === 'measured' ? ': the service no longer measures which graphs are faster on the GPU' : ''),
     );
   return {
     device: device || null,
-    graphs: isWord ? raw : names,
+    graphs: raw === 'all' || (raw === '' && provider === 'webgpu') ? 'all' : names,
     batchMax: integer(env, 'GPU_BATCH_MAX', 16, 1, 64),
     batchMaxGiven: nonEmpty(env, 'GPU_BATCH_MAX', '') !== '',
     memoryMaxMiB: optionalInteger(env, 'GPU_MEMORY_MAX_MIB', 64, 2 ** 24),
@@ -347,6 +347,7 @@ const CORES_AN_ACTOR_THREAD = 3;
  */
 export const readConfig = (env: Environment): Config => {
   const cores = availableParallelism();
+  const executionProvider = oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto');
   return Object.freeze({
     host: nonEmpty(env, 'HOST', '127.0.0.1'),
     port: integer(env, 'PORT', 8080, 0, LAST_PORT),
@@ -370,8 +371,8 @@ export const readConfig = (env: Environment): Config => {
     creditsPerCharacter: integer(env, 'CREDITS_PER_CHARACTER', 1, 0, 1_000_000),
     corsOrigins: origins(env, 'CORS_ORIGINS'),
     logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
-    executionProvider: oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto'),
-    gpu: gpuConfig(env),
+    executionProvider,
+    gpu: gpuConfig(env, executionProvider),
     tls: tlsFiles(env),
     memoryMaxMiB: optionalInteger(env, 'MEMORY_MAX_MIB', 64, 2 ** 24),
     packsLoadedMax: optionalInteger(env, 'PACKS_LOADED_MAX', 2, 10_000),

@@ -70,6 +70,20 @@ export type PlanConfig = Pick<
   readonly hasLexicons: boolean;
 };
 
+/**
+ * The configuration for what runs the models. For WebGPU there is one synthesis thread: onnxruntime has one device for a process,
+ * and two threads that use it at once end the process.
+ */
+export const planConfigOf = (
+  config: Config,
+  provider: Provider,
+  hasLexicons: boolean,
+): Config & PlanConfig => ({
+  ...config,
+  ...{ provider, hasLexicons },
+  ...(provider === 'webgpu' && { synthesisThreads: 1 }),
+});
+
 /** A voice pack, as far as the plan needs it. */
 export interface PlannedPack {
   readonly name?: string;
@@ -223,7 +237,11 @@ const fitsGpu = ({ gpuBytes }: WorstCase, { gpu: { memoryMaxMiB } }: PlanConfig)
 
 export const checkGpu = (worstCase: WorstCase, config: PlanConfig, batchMax: number): void => {
   const { memoryMaxMiB } = config.gpu;
-  const variables = [...(batchMax > 1 ? ['GPU_BATCH_MAX'] : []), 'SYNTHESIS_THREADS', 'PACKS_LOADED_MAX'];
+  const variables = [
+    ...(batchMax > 1 ? ['GPU_BATCH_MAX'] : []),
+    ...(config.synthesisThreads > 1 ? ['SYNTHESIS_THREADS'] : []),
+    'PACKS_LOADED_MAX',
+  ];
   if (!fitsGpu(worstCase, config))
     throw new MachineError(
       `the worst case needs ${Math.ceil(worstCase.gpuBytes / MiB)} MiB of the GPU's memory, but GPU_MEMORY_MAX_MIB allows ` +

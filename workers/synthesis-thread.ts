@@ -7,7 +7,7 @@ import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { JobControl } from '../src/threads/control.js';
-import { BatchCosts, EffortTable } from '../src/threads/effort.js';
+import { EffortTable } from '../src/threads/effort.js';
 import { ClockTable, type PlaybackClock } from '../src/threads/playback-clock.js';
 import type {
   ChunkMail,
@@ -114,9 +114,6 @@ export const serveSynthesis = async (
   const rows = new Map(voices.voices.map(({ id }, row) => [id, row]));
   const longSteps = longStepsOf(voices);
   const usesGpu = voices.executionProvider !== 'cpu';
-  const costs = new BatchCosts();
-  const costOf = ({ engine, window }: JobStep, size: number, ms: number): number =>
-    engine === undefined ? ms : costs.add(engine, window, size, ms, engine.batchMax ?? 1);
   const rooms = roomsOf(voices);
 
   /** Runs the steps of one or more jobs, which are of one engine. Each one settles. Never rejects. */
@@ -134,7 +131,7 @@ export const serveSynthesis = async (
     const end = efforts.begin();
     const results = await stepSegments(running);
     setStepping(false);
-    const costMs = usesGpu ? costOf(first, running.length, monotonicMs() - startedMs) : undefined;
+    const costMs = usesGpu ? (monotonicMs() - startedMs) / running.length : undefined;
     for (const [place, chunk] of results.entries()) {
       const { row, isFirst, open, settle, fail } = running[place]!;
       if (chunk instanceof Error) {
@@ -326,7 +323,7 @@ const loadPatiently = async (
 };
 
 const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: number, report: Report): void => {
-  const { executionProvider, placements = new Map(), costs = new Map() } = voices;
+  const { executionProvider, graphs = new Map(), costs = new Map() } = voices;
   const longSteps = longStepsOf(voices);
   const { port1, port2 } = new MessageChannel();
   port1.on('message', ({ actor, port }: SynthesisControl) => actorPorts.add(actor, port));
@@ -335,7 +332,7 @@ const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: numbe
   report(
     {
       ...{ type: 'ready', control: port2, loadMs, loadedPacks },
-      ...{ executionProvider, placements, longSteps, costs },
+      ...{ executionProvider, graphs, longSteps, costs },
     },
     [port2],
   );

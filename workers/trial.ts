@@ -81,12 +81,11 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
         'it makes only silence, or samples that are not numbers: exports in 16 bits do that on some machines, ' +
         'so use the one in 32 or 8 bits',
     };
-  const { placements } = engine;
   const longest = engine.voices[0]?.longStep?.speechMs ?? 0;
   const scale = Math.max(1, longest / ((1000 * samplesMax) / segment.sampleRateHz));
   const round = (value: number, digits = 0) => Number(value.toFixed(digits));
   return {
-    ...(placements !== undefined && { placements: Object.fromEntries(placements) }),
+    graphs: Object.fromEntries(engine.graphs ?? []),
     result: {
       loadMs: round(loadMs),
       firstChunkMs: round(firstChunkMs, 1),
@@ -115,7 +114,7 @@ const answer = async ({
         : meansOf(
             {
               ...{ executionProvider: gpu.executionProvider, logLevel: 'silent', bounds },
-              gpu: { ...gpu, state: new GpuState().buffer, graphs: 'measured' },
+              gpu: { ...gpu, state: new GpuState().buffer },
             },
             unguarded,
           );

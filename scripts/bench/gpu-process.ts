@@ -4,7 +4,7 @@
  */
 import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
-import { GpuState, type Placement } from '../../src/threads/gpu.js';
+import { GpuState } from '../../src/threads/gpu.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import type { EngineMeans, GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { sizesTo } from '../../workers/engines/windows.js';
@@ -43,7 +43,8 @@ export type GpuLine =
   | {
       readonly type: 'loaded';
       readonly loadMs: number;
-      readonly placements: Readonly<Record<string, Placement>>;
+      /** Where each graph runs. */
+      readonly graphs: readonly string[];
     }
   | {
       readonly type: 'measured';
@@ -161,17 +162,16 @@ const load = (more: Partial<EngineMeans>) =>
 const createOnCpu: NonNullable<GpuMeans['createSession']> = (source, options) =>
   createSessionOf(source, { ...options, executionProviders: ['cpu'] });
 
-const placements = new Map<string, Placement>();
 const startedMs = monotonicMs();
 const inBatches = await load({
   provider: 'webgpu',
   gpu: {
-    ...{ state: new GpuState(), graphs: 'all', batchMax: order.batchMax, threads: 1 },
-    ...{ cudaDevice: null, placements },
+    ...{ state: new GpuState(), graphs: 'all', batchMax: order.batchMax },
+    ...{ cudaDevice: null, placements: new Map() },
     ...(order.device === 'cpu' && { createSession: createOnCpu }),
   },
 });
-tell({ type: 'loaded', loadMs: monotonicMs() - startedMs, placements: Object.fromEntries(placements) });
+tell({ type: 'loaded', loadMs: monotonicMs() - startedMs, graphs: [...inBatches.graphs!.values()] });
 const oneByOne = await load({});
 for (const size of sizesTo(order.batchMax)) {
   const [single, batched] = [new Figures(), new Figures()];

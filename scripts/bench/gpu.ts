@@ -51,13 +51,11 @@ const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
     const line = JSON.parse(text) as GpuLine;
     if (line.type === 'loaded') {
       if (order.device === 'cpu') continue;
-      const graphs = Object.values(line.placements).filter(({ device }) => device === 'gpu');
-      const windows = graphs.reduce((sum, graph) => sum + graph.windows.length, 0);
-      const counts = `${graphs.length} of ${Object.keys(line.placements).length} graphs on it, with ${windows} windows`;
+      const count = line.graphs.filter((place) => place === 'GPU').length;
       rows.push(
         row(
           `${title}: load on the GPU, with each size of a batch`,
-          `${(line.loadMs / 1_000).toFixed(1)} s; ${counts}`,
+          `${(line.loadMs / 1_000).toFixed(1)} s; ${count} of ${line.graphs.length} graphs on it`,
         ),
       );
       continue;

@@ -104,7 +104,7 @@ const withTarget = <T>(
 const runThroughput = (target: Target): Promise<void> =>
   measure('throughput', async () => {
     const data = { packs, ...(await deviceData(config)), voice, text: throughputText };
-    const bare = await startBareEngine(synthesisThreads, data);
+    const bare = await startBareEngine(data.executionProvider === 'webgpu' ? 1 : synthesisThreads, data);
     try {
       return await measureThroughput(load, target, bare);
     } finally {

@@ -96,8 +96,7 @@ export const examine = async (
   if (config === undefined) return { pack, outcome, onGpu: null };
   const device = await deviceFor(config);
   if (device.provider === 'cpu' && !device.isFallback) return { pack, outcome, onGpu: null };
-  const threads = config.synthesisThreads;
-  const gpu = { ...config.gpu, executionProvider: device.provider, threads };
+  const gpu = { ...config.gpu, executionProvider: device.provider };
   const onGpu =
     device.provider === 'cpu'
       ? { fault: device.reason }

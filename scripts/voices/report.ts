@@ -1,5 +1,4 @@
 /** What a pack is and how it speaks here, on one screen. */
-import { describePlacement } from '../../src/threads/gpu.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 import { formatTable } from '../table.js';
 import type { Examined } from './packs.js';
@@ -39,11 +38,11 @@ const gpuRows = (onGpu: Examined['onGpu']): readonly (readonly [string, string])
   const { device, outcome } = onGpu;
   const named = ['GPU', `${device.name ?? 'not named'}, by ${device.provider}`] as const;
   if ('fault' in outcome) return [['GPU', `cannot be used: ${outcome.fault}`]];
-  const { placements = {}, result } = outcome;
-  const graphs = Object.entries(placements).map(
-    ([graph, placement]) => ['graph', `${graph} runs on the ${describePlacement(placement)}`] as const,
+  const { graphs = {}, result } = outcome;
+  const rows = Object.entries(graphs).map(
+    ([graph, place]) => ['graph', `${graph} runs on the ${place}`] as const,
   );
-  return [named, ...graphs, ['with it', `real-time factor ${result.realTimeFactor}`]];
+  return [named, ...rows, ['with it', `real-time factor ${result.realTimeFactor}`]];
 };
 
 /** What its models take in memory, on one thread. */

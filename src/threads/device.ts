@@ -157,7 +157,8 @@ export const chooseDevice = async (
       faults.push(`CUDA cannot be used: ${fault}`);
     } else faults.push('onnxruntime-node was installed without CUDA (ONNXRUNTIME_NODE_INSTALL=cuda12)');
   }
-  if (isAuto && !hasGpuFile()) faults.push('there is no device file of a GPU in /dev');
+  if (isAuto && gpu.graphs.length === 0) faults.push('GPU_GRAPHS is not set: WebGPU is not tried');
+  else if (isAuto && !hasGpuFile()) faults.push('there is no device file of a GPU in /dev');
   else if (isAuto || wanted === 'webgpu') {
     const env = vulkanEnv(gpu.device, isAuto);
     const { fault, name } = await tryDevice(['webgpu'], entry, timeoutMs, env);

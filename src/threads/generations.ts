@@ -12,7 +12,7 @@ import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
 import type { PackFigures } from '../metrics.js';
 import type { Effort } from './effort.js';
-import { GpuState, describePlacement } from './gpu.js';
+import { GpuState } from './gpu.js';
 import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
 import type { PackFinding, VoiceCatalogue, VoicePack, Voices } from './voices.js';
@@ -45,7 +45,7 @@ export interface VoiceStatus {
   readonly voicesAreLoading: boolean;
   /** What the threads use: several if CUDA failed for some of them. */
   readonly executionProviders: readonly string[];
-  /** The device of each graph, by `PACK/GRAPH`, if the provider is WebGPU: both if threads differ. */
+  /** Where each graph runs, by `PACK/GRAPH`, if the provider is WebGPU. */
   readonly graphs?: Readonly<Record<string, string>>;
   /** Synthesis threads that hang inside native code, where they cannot be ended. */
   readonly hungThreads: number;
@@ -77,15 +77,6 @@ const providersOf = ({ pool }: Generation) => pool.ready.map(({ executionProvide
 
 const cudaThreads = (generation: Generation): number =>
   providersOf(generation).filter((provider) => provider === 'cuda').length;
-
-/** The device of each graph; a string for each, from the placements of all threads. */
-const graphsOf = ({ pool }: Generation): Readonly<Record<string, string>> => {
-  const devices = new Map<string, Set<string>>();
-  for (const { placements } of pool.ready)
-    for (const [graph, { device }] of placements)
-      devices.set(graph, (devices.get(graph) ?? new Set()).add(device));
-  return Object.fromEntries([...devices].map(([graph, found]) => [graph, [...found].sort().join(', ')]));
-};
 
 export class Generations extends EventEmitter<GenerationsEvents> {
   readonly #options: GenerationsOptions;
@@ -150,7 +141,9 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       contextsOfOlderVoices: this.#older?.contexts ?? 0,
       voicesAreLoading: this.#loading !== undefined,
       executionProviders: [...new Set(providersOf(this.#current))],
-      ...(this.#options.executionProvider === 'webgpu' && { graphs: graphsOf(this.#current) }),
+      ...(this.#options.executionProvider === 'webgpu' && {
+        graphs: Object.fromEntries(this.#current.pool.ready[0]?.graphs ?? []),
+      }),
       hungThreads: this.#hungThreads.size,
     };
   }
@@ -225,7 +218,6 @@ export class Generations extends EventEmitter<GenerationsEvents> {
         `${this.#hungThreads.size} synthesis threads hang inside a model run: restart the service`,
       );
     }
-    this.#gpu?.restore();
     const next = this.#begin(voices);
     this.#loading = next;
     try {
@@ -291,19 +283,17 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       this.#packLoads.ms += ms;
     });
     pool.on('thread', (thread) => this.emit('thread', thread));
-    pool.once('thread', (thread) => this.#logGraphs(live, thread));
+    pool.once('thread', ({ graphs }) => {
+      if (graphs.size > 0)
+        this.#log.info(
+          { generation: live.number, graphs: Object.fromEntries(graphs) },
+          'where the graphs run',
+        );
+    });
     pool.on('changed', () => {
       if (this.#current === live) this.emit('capacity', pool.ready.length);
     });
     return live;
-  }
-
-  #logGraphs({ number }: Live, { placements }: SynthesisThread): void {
-    if (placements.size === 0) return;
-    const graphs = Object.fromEntries(
-      [...placements].map(([graph, placed]) => [graph, describePlacement(placed)]),
-    );
-    this.#log.info({ generation: number, graphs }, 'where the graphs run, as a thread measured it');
   }
 
   #closeOlder(): void {

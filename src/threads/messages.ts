@@ -13,7 +13,6 @@ import type { GpuGraphs, LogLevel, Provider } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Replacement } from '../text/replacements.js';
 import type { Span } from '../text/words.js';
-import type { Placement } from './gpu.js';
 import type { LongStep, Voice, VoiceCost, VoicePack } from './voices.js';
 
 /** `Span`: a range of UTF-16 offsets into a segment's text. `Replacement`: the spoken form of some of its tokens. */
@@ -25,12 +24,11 @@ export interface GpuThreadData {
   readonly state: SharedArrayBuffer;
   readonly graphs: GpuGraphs;
   readonly batchMax: number;
-  /** Threads that use it. */
-  readonly threads: number;
   readonly device: string | null;
-  /** By `PACK/GRAPH`: what another thread measured. Absent: this one measures. */
-  readonly placements?: ReadonlyMap<string, Placement>;
 }
+
+/** Where each graph runs, in words for the operator, by `PACK/GRAPH`. */
+export type GraphPlaces = ReadonlyMap<string, string>;
 
 /** `workerData` of a synthesis thread. */
 export interface SynthesisThreadData {
@@ -169,8 +167,8 @@ export type SynthesisHello =
       readonly loadMs: number;
       /** The provider that runs the models. */
       readonly executionProvider: Provider;
-      /** Where each graph runs, by `PACK/GRAPH`; empty unless the provider is WebGPU. */
-      readonly placements: ReadonlyMap<string, Placement>;
+      /** Empty unless the provider is WebGPU. */
+      readonly graphs: GraphPlaces;
       /** The long step of each voice that has one, by voice id. */
       readonly longSteps: ReadonlyMap<string, LongStep>;
       /** What the voices cost, as the load measured it, by voice id. */

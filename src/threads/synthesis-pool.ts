@@ -4,13 +4,10 @@
  * A thread that dies is replaced. So is one that hangs, if possible: in JavaScript or WebAssembly the pool ends it; inside
  * native code it cannot be ended, and another starts beside it. A thread that hangs in the pool's first load is not
  * replaced: the pool is then useless.
- *
- * With WebGPU the first thread measures where each graph runs. The others start when it is ready, and take that over:
- * otherwise all threads would measure, and take turns for it.
  */
 import { EventEmitter, once } from 'node:events';
 import type { Clock } from '../monotonic.js';
-import { GpuState, type Placement } from './gpu.js';
+import { GpuState } from './gpu.js';
 import { Job, SynthesisThread } from './synthesis-thread.js';
 import type { JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
 import type { PlaybackClock } from './playback-clock.js';
@@ -108,10 +105,6 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   readonly #waiting: Job[] = [];
   readonly #restartTimers = new Set<NodeJS.Timeout>();
   #size: number;
-  /** Threads that start when the first one is ready. */
-  #later = 0;
-  /** Where the graphs run, as the first thread measured it. */
-  #placements: ReadonlyMap<string, Placement> | undefined;
   /** All threads were ready once. */
   #hasLoaded = false;
   #isRetired = false;
@@ -121,8 +114,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     super();
     this.#options = options;
     this.#size = options.threads;
-    if (options.executionProvider === 'webgpu') this.#later = options.threads - 1;
-    for (let i = this.#later; i < options.threads; i++) this.#start();
+    for (let i = 0; i < options.threads; i++) this.#start();
   }
 
   /** The threads that can take jobs and be linked. */
@@ -152,8 +144,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   }
 
   get #isLoading(): boolean {
-    const started = this.#size - (this.#loadFaults.size > 0 ? this.#later : 0);
-    return this.ready.length + this.#loadFaults.size < started;
+    return this.ready.length + this.#loadFaults.size < this.#size;
   }
 
   /** Another generation is the current one. If all threads of this one hang, its jobs fail instead of waiting. */
@@ -235,17 +226,10 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   }
 
   #start(): void {
-    const { gpu } = this.#options;
-    const placements = this.#placements;
-    const thread = new SynthesisThread({
-      ...this.#options,
-      ...(gpu !== undefined && placements !== undefined && { gpu: { ...gpu, placements } }),
-    });
+    const thread = new SynthesisThread(this.#options);
     this.#threads.add(thread);
     thread.on('ready', () => {
       this.#loadFaults.delete(thread);
-      this.#placements ??= thread.placements;
-      if (!this.#isClosing) for (; this.#later > 0; this.#later--) this.#start();
       this.emit('thread', thread);
       this.#changed();
     });
@@ -302,7 +286,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       if (gpu !== undefined && new GpuState(gpu.state).loseIfHeldBy(threadId))
         log.warn(
           { threadId },
-          'the GPU does not answer: the CPU runs all graphs until the voices are reloaded',
+          'the GPU does not answer: the CPU runs all graphs until the service is restarted',
         );
     }
     const mayReplace = isOutside || hungThreads.add(ended);

@@ -29,13 +29,14 @@ import type { Log } from '../log.js';
 import { JobControl } from './control.js';
 import { EffortTable } from './effort.js';
 import type {
+  GraphPlaces,
   SynthesisControl,
   SynthesisHello,
   SynthesisJob,
   SynthesisResult,
   SynthesisThreadData,
 } from './messages.js';
-import { GpuState, type Placement } from './gpu.js';
+import { GpuState } from './gpu.js';
 import { Vitals } from './vitals.js';
 import type { PlaybackClock } from './playback-clock.js';
 import type { LongStep, VoiceCost } from './voices.js';
@@ -219,9 +220,8 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     return this.#hello?.executionProvider ?? 'cpu';
   }
 
-  /** Where its graphs run, if the provider is WebGPU. */
-  get placements(): ReadonlyMap<string, Placement> {
-    return this.#hello?.placements ?? new Map();
+  get graphs(): GraphPlaces {
+    return this.#hello?.graphs ?? new Map();
   }
 
   get isReady(): boolean {

@@ -57,7 +57,7 @@ export class Threads {
       threads: synthesisThreads,
       executionProvider,
       ...(executionProvider !== 'cpu' &&
-        gpu !== undefined && { gpu: { ...gpu, threads: synthesisThreads, state: new GpuState().buffer } }),
+        gpu !== undefined && { gpu: { ...gpu, state: new GpuState().buffer } }),
       logLevel,
       ...(packsLoadedMax !== undefined && { packsLoadedMax }),
       entry: synthesisEntry,

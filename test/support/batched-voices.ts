@@ -1,6 +1,6 @@
 /** Voices whose graphs run in batches, as on a GPU. Without a GPU, the CPU stands for it. */
 import type { InferenceSession } from 'onnxruntime-node';
-import { GpuState, type Placement } from '../../src/threads/gpu.js';
+import { GpuState } from '../../src/threads/gpu.js';
 import type { SegmentRequest } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
@@ -13,12 +13,12 @@ const onCpu: typeof createSessionOf = (source, options) =>
 
 /** All graphs on the GPU. */
 export const gpuMeans = (batchMax: number, more: Partial<GpuMeans> = {}): GpuMeans => ({
-  ...{ state: new GpuState(), graphs: 'all', batchMax, threads: 1, cudaDevice: null, placements: new Map() },
+  ...{ state: new GpuState(), graphs: 'all', batchMax, cudaDevice: null, placements: new Map() },
   ...more,
 });
 
 /** Means for a GPU with a stand-in, and the shapes of its runs: those of the load, and those after it. */
-export const watchedMeans = (batchMax: number, placements: Map<string, Placement>) => {
+export const watchedMeans = (batchMax: number) => {
   const loaded = new Set<string>();
   const later = new Set<string>();
   const counts = { gpu: 0, all: 0 };
@@ -47,7 +47,7 @@ export const watchedMeans = (batchMax: number, placements: Map<string, Placement
     isWatching = true;
     counts.gpu = 0;
   };
-  const gpu = gpuMeans(batchMax, { createSession, placements });
+  const gpu = gpuMeans(batchMax, { createSession });
   return { means: { provider: 'webgpu', gpu, native, log } as const, loaded, later, counts, warnings, watch };
 };
 

@@ -4,7 +4,6 @@ import { Dispatcher, type DispatcherOptions } from '../../src/speech/dispatcher.
 import type { Voices } from '../../src/threads/voices.js';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
-import type { Provider } from '../../src/config.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { createLog, type Log } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
@@ -23,7 +22,6 @@ export const start = async ({
   synthesisEntry = new URL('scripted-synthesis.js', import.meta.url),
   watchdog,
   log = createLog('silent', limits),
-  executionProvider = 'cpu',
   overload = 'late',
   costs,
   startThread,
@@ -34,7 +32,6 @@ export const start = async ({
   synthesisEntry?: URL;
   watchdog?: Watchdog;
   log?: Log;
-  executionProvider?: Provider;
   overload?: DispatcherOptions['config']['overload'];
   costs?: Costs;
   startThread?: DispatcherOptions['startThread'];
@@ -43,8 +40,7 @@ export const start = async ({
     config: {
       synthesisThreads: threads,
       actorThreads: 1,
-      executionProvider,
-      gpu: { graphs: 'measured', batchMax: 4, device: null },
+      executionProvider: 'cpu',
       logLevel: 'silent',
       overload,
     },

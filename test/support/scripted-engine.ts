@@ -3,7 +3,6 @@
  * letter. A step makes five letters. Some texts break the thread. In place of a text with `!asked` it speaks what it was asked
  * for: see `heard.ts`.
  */
-import type { Placement } from '../../src/threads/gpu.js';
 import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Engine, EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
@@ -42,7 +41,6 @@ const askedFor = ({ settings, spoken = [] }: SegmentRequest): string =>
 class ScriptedEngine implements LoadedVoices {
   readonly voices: LoadedVoices['voices'];
   readonly executionProvider: LoadedVoices['executionProvider'];
-  readonly placements: ReadonlyMap<string, Placement>;
   readonly #native: NativeGuard;
   readonly #thread: EngineThread;
   readonly #latch: Int32Array;
@@ -62,7 +60,7 @@ class ScriptedEngine implements LoadedVoices {
   /** What a text causes in its second step. */
   readonly #faults: Readonly<Record<string, () => void | Promise<void>>>;
 
-  constructor({ packs, gpu }: SynthesisThreadData, native: NativeGuard, thread: EngineThread) {
+  constructor({ packs }: SynthesisThreadData, native: NativeGuard, thread: EngineThread) {
     this.#native = native;
     this.#thread = thread;
     this.voices = packs
@@ -73,12 +71,7 @@ class ScriptedEngine implements LoadedVoices {
     const script = pack?.engine === 'scripted' ? (pack.data as Script) : undefined;
     this.#load = script?.load;
     this.#latch = new Int32Array(script?.latch ?? new SharedArrayBuffer(8));
-    this.executionProvider = this.#load === 'cuda' || this.#load === 'webgpu' ? this.#load : 'cpu';
-    const { threadId } = thread;
-    const figures = { gpuMs: threadId, itemMs: threadId, cpuMs: 2 * threadId };
-    // What the thread finds out if no other one did. Its time is the thread that measured.
-    this.placements =
-      gpu?.placements ?? new Map([['scripted/net', { device: 'gpu', batch: 1, windows: [], ...figures }]]);
+    this.executionProvider = this.#load === 'cuda' ? this.#load : 'cpu';
     this.#faults = {
       '!throw': () => {
         throw new Error('scripted fault');
@@ -118,7 +111,6 @@ class ScriptedEngine implements LoadedVoices {
         break;
       case 'at once':
       case 'cuda':
-      case 'webgpu':
       case undefined:
     }
     return this;

@@ -6,9 +6,9 @@ import { eventually } from './waiting.js';
 export interface Script {
   /**
    * How a thread loads. `slow`: inside native code, until `letGo`; `stuck`: never, outside native code; `exit inside`: it
-   * dies in native code; `cuda` and `webgpu`: at once, and reports a GPU.
+   * dies in native code; `cuda`: at once, and reports a GPU.
    */
-  readonly load: 'at once' | 'broken' | 'slow' | 'stuck' | 'exit' | 'exit inside' | 'cuda' | 'webgpu';
+  readonly load: 'at once' | 'broken' | 'slow' | 'stuck' | 'exit' | 'exit inside' | 'cuda';
   /** [0]: 1 lets threads go that wait inside native code. [1]: counts the threads that hang, or are about to. */
   readonly latch: SharedArrayBuffer;
 }

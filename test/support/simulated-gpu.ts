@@ -5,7 +5,7 @@
  */
 import type { Capacity, CapacityOptions, Demand } from '../../src/speech/capacity.js';
 import { Costs } from '../../src/speech/costs.js';
-import { BatchCosts, type Effort } from '../../src/threads/effort.js';
+import type { Effort } from '../../src/threads/effort.js';
 import { PlaybackClock } from '../../src/threads/playback-clock.js';
 import { type BatchStep, StepQueue } from '../../workers/step-queue.js';
 import { countShare } from '../../workers/synthesis-thread.js';
@@ -92,7 +92,6 @@ export const simulate = async (
   const speaking = new Set<number>();
   const costs = Costs.unknown();
   const capacity = admission?.({ demands: () => [...speaking].map(demandOf), costs });
-  const batchCosts = new BatchCosts();
   let effort = { cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
   const none: Effort = effort;
   let measuredMs = 0;
@@ -171,7 +170,7 @@ export const simulate = async (
     runs.push({ atMs: nowMs, members: steps.map(({ listener }) => listener), window, size });
     const runMs = launchMs + (size * audioSecondMs * chunksMs[window]!) / 1_000;
     nowMs += runMs;
-    const costMs = batchCosts.add(engine, window, steps.length, runMs, batchMax);
+    const costMs = runMs / steps.length;
     for (const step of steps) finish(step, chunksMs[window]!, costMs);
     measure();
     queue.leave();

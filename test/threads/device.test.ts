@@ -50,8 +50,8 @@ t.test('a device process that ends or hangs is a fault and no more', async (t) =
 t.test('auto tries and uses a GPU without the drivers of software devices', async (t) => {
   const program = join(t.testdir(), 'device.mjs');
   const url = new URL(`file://${program}`);
-  const choose = (provider: string) =>
-    chooseDevice(readConfig({ EXECUTION_PROVIDER: provider }), url, 10_000, () => true);
+  const choose = (provider: string, graphs = 'all') =>
+    chooseDevice(readConfig({ EXECUTION_PROVIDER: provider, GPU_GRAPHS: graphs }), url, 10_000, () => true);
   const variable = 'VK_LOADER_DRIVERS_DISABLE';
   process.env[variable] = '*other*';
   t.teardown(() => delete process.env['VK_LOADER_DRIVERS_DISABLE']);
@@ -66,6 +66,7 @@ t.test('auto tries and uses a GPU without the drivers of software devices', asyn
   );
   t.match(await choose('auto'), { provider: 'webgpu', name: 'NVIDIA H100 PCIe' });
   t.match(process.env[variable], '*swiftshader*', 'the drivers that the service loads');
+  t.match(await choose('auto', ''), { provider: 'cpu', isFallback: false, reason: /GPU_GRAPHS is not set/ });
 });
 
 t.test('GPU_DEVICE is the device that the Vulkan loader puts first', async (t) => {
@@ -79,4 +80,18 @@ t.test('GPU_DEVICE is the device that the Vulkan loader puts first', async (t) =
   t.match(reason, '0x10de:0x2684');
   for (const wrong of ['gpu0', '10de', '10de:26841'])
     t.throws(() => readConfig({ GPU_DEVICE: wrong }), /GPU_DEVICE must be/);
+});
+
+t.test('GPU_GRAPHS says what runs by WebGPU', (t) => {
+  const graphsFor = (env: Record<string, string>) => readConfig(env).gpu.graphs;
+  t.same(graphsFor({}), [], 'a small GPU does not slow a voice by itself');
+  t.same(graphsFor({ EXECUTION_PROVIDER: 'webgpu' }), 'all');
+  t.same(graphsFor({ GPU_GRAPHS: 'all' }), 'all');
+  t.same(graphsFor({ EXECUTION_PROVIDER: 'webgpu', GPU_GRAPHS: 'a/b, c/d' }), ['a/b', 'c/d']);
+  t.throws(
+    () => graphsFor({ GPU_GRAPHS: 'measured' }),
+    /must be all, or a list such as .*no longer measures/,
+  );
+  t.throws(() => graphsFor({ GPU_GRAPHS: 'decoder' }), /GPU_GRAPHS must be all/);
+  t.end();
 });

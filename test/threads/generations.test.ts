@@ -247,35 +247,6 @@ t.test('a reload that would move the voices off the GPU is refused', async (t) =
   t.ok(await dispatcher.close(endMs));
 });
 
-t.test('one thread measures where graphs run on a GPU, and the others take that over', async (t) => {
-  const watchdog = new SteppedWatchdog();
-  const onGpu = { executionProvider: 'webgpu', threads: 3, watchdog, bounds: steppedBounds } as const;
-  const dispatcher = await startPlayed({ ...onGpu, voices: voicesOf(['scripted'], 'webgpu') });
-  const { generations } = dispatcher.threads;
-  const measuring = () => generations.ready.map(({ placements }) => placements.get('scripted/net')?.gpuMs);
-  const [first] = measuring();
-  t.ok(first! > 0);
-  t.same(measuring(), [first, first, first]);
-  t.match(await speak(dispatcher, 'Now !exit it breaks.'), { ending: 'failed' });
-  await eventually(() => dispatcher.threads.isWhole);
-  t.same(measuring(), [first, first, first], 'so does a thread that replaces another one');
-  t.ok(await generations.load(voicesOf(['scripted'], 'webgpu')));
-  await generations.settled();
-  const [next] = measuring();
-  t.not(next, first, 'a reload measures again');
-  t.same(measuring(), [next, next, next]);
-
-  await t.rejects(generations.load(voicesOf(['scripted'], 'broken')), /scripted fault of a pack/);
-  const stuck = voicesOf(['scripted'], 'stuck');
-  const loaded = generations.load(stuck);
-  loaded.catch(() => undefined);
-  await stuck.hung();
-  await passUntilSettled(watchdog, loaded);
-  await t.rejects(loaded, { name: 'VoicesHangError' }, 'no thread waits for one that cannot load');
-  t.same(measuring(), [next, next, next]);
-  t.ok(await dispatcher.close(endMs));
-});
-
 t.test('if all threads of older voices hang, the contexts that wait for them fail', async (t) => {
   const voices = voicesOf(['scripted']);
   const watchdog = new SteppedWatchdog();

@@ -3,13 +3,14 @@ import type { InferenceSession } from 'onnxruntime-node';
 import type { GpuGraphs, Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
 import type { Log } from '../../src/log.js';
-import type { GpuState, Placement } from '../../src/threads/gpu.js';
-import type { SegmentRequest, WordTime, WrittenSegment } from '../../src/threads/messages.js';
+import type { GpuState } from '../../src/threads/gpu.js';
+import type { GraphPlaces, SegmentRequest, WordTime, WrittenSegment } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Voice, VoiceCost, VoicePack } from '../../src/threads/voices.js';
 import type { DerivedFiles } from './graph/derived.js';
 import type { PhonemicWord } from './g2p/speech.js';
 import type { PackContent, PackFolder } from './pack.js';
+import type { Placement } from './placed.js';
 
 /** What one step made. */
 export interface EngineChunk {
@@ -43,7 +44,7 @@ export interface Engine {
   readonly executionProvider: Provider;
   /** The most segments that may be open at the same time, because each keeps a large state; absent: any number. */
   readonly segmentsMax?: number;
-  /** The most segments that are worth stepping together now: on a GPU, which runs them as one. Absent: 1. */
+  /** The most segments that step together now: on a GPU, which runs them as one. Absent: 1. */
   readonly batchMax?: number;
   /**
    * What the load measured by speaking. A later load of the pack in the same thread gets it, and does not speak. Absent: the
@@ -94,8 +95,8 @@ export interface PackLoad {
 export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'> & {
   /** The engines that bound their open segments. */
   readonly crowded?: readonly Pick<Engine, 'voices' | 'segmentsMax'>[];
-  /** Where each graph runs, by `PACK/GRAPH`, if the provider is WebGPU. */
-  readonly placements?: ReadonlyMap<string, Placement>;
+  /** Where each graph runs, in words for the operator, by `PACK/GRAPH`. Absent unless the provider is WebGPU. */
+  readonly graphs?: GraphPlaces;
   /** What the voices cost, as the load measured it, by voice id. Absent: it was not measured. */
   readonly costs?: ReadonlyMap<string, VoiceCost>;
   /** Packs that are loaded now. */
@@ -117,11 +118,9 @@ export interface GpuMeans {
   readonly state: GpuState;
   readonly graphs: GpuGraphs;
   readonly batchMax: number;
-  /** Threads that use it. */
-  readonly threads: number;
   /** The number of the CUDA device; `null`: its first. */
   readonly cudaDevice: number | null;
-  /** By `PACK/GRAPH`: what the thread's loads decided, or another thread before it. */
+  /** By `PACK/GRAPH`: what the thread's loads decided. */
   readonly placements: Map<string, Placement>;
   /** A test can set its own. */
   readonly createSession?: (

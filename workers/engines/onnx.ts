@@ -2,7 +2,6 @@
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { InferenceSession } from 'onnxruntime-node';
-import { monotonicMs } from '../../src/monotonic.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import { VoicePackError } from '../../src/threads/voices.js';
 import { Batches } from './batches.js';
@@ -20,8 +19,8 @@ import type { GraphWindows } from './windows.js';
 /** The graphs of a pack. */
 export interface Sessions<Name extends string> extends Runs<Name> {
   readonly executionProvider: Engine['executionProvider'];
-  /** Call it when the load has run every graph: each one stays on the faster device. */
-  readonly settle: () => Promise<void>;
+  /** Call it when the load has run every window of every graph: a GPU runs no other. */
+  readonly settle: () => void;
   /** Absent: steps run one at a time. */
   readonly batches?: Batches;
 }
@@ -176,15 +175,13 @@ const createPlaced = async <Name extends string>(
   const options = gpuOptionsOf('webgpu', null, choices);
   const names = Object.keys(graphs) as Name[];
   const placed = await PlacedSessions.load(names, {
-    ...{ pack, native, log, clock: monotonicMs, threads: gpu.threads },
+    ...{ pack, native, log },
     ...{ state: gpu.state, graphs: gpu.graphs, placements: gpu.placements, batchMax: gpu.batchMax },
     isForGpu: (name) => choices.windows === undefined || name in choices.windows,
     createGpu: (name) =>
-      gpu.state.whenFree(() =>
-        loading(() =>
-          gpu.state.hold(() =>
-            native(() => createOnGpu(graphs[name as Name], choices.windows?.[name], gpu, options, log)),
-          ),
+      loading(() =>
+        gpu.state.hold(() =>
+          native(() => createOnGpu(graphs[name as Name], choices.windows?.[name], gpu, options, log)),
         ),
       ),
     createCpu: () => createOnCpu(pack, graphs, means, choices),
@@ -200,7 +197,7 @@ const createPlaced = async <Name extends string>(
   };
 };
 
-const settled = (): Promise<void> => Promise.resolve();
+const settled = (): void => undefined;
 
 /**
  * Loads a pack's graphs on the provider that was chosen. If it fails, the CPU is used, with a line in the log: onnxruntime

@@ -6,7 +6,7 @@ import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
 import { cudaDeviceOf } from '../../src/threads/device.js';
 import { GpuState } from '../../src/threads/gpu.js';
-import type { SynthesisThreadData } from '../../src/threads/messages.js';
+import type { GraphPlaces, SynthesisThreadData } from '../../src/threads/messages.js';
 import type { ReadProgress } from '../../src/threads/reader.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import {
@@ -25,6 +25,7 @@ import type {
   Engine,
   EngineLog,
   EngineMeans,
+  GpuMeans,
   LoadedVoices,
   PackUse,
   Pronounce,
@@ -291,10 +292,20 @@ export const answerWithPacks = async (
   port.postMessage(answer);
 };
 
+const onGpu = 'GPU';
+
+/** Where each graph runs, for the operator. */
+const graphsOf = (gpu: GpuMeans | undefined): GraphPlaces =>
+  new Map(
+    [...(gpu?.placements ?? [])].map(([graph, { device, difference }]) => {
+      if (difference !== undefined) return [graph, `CPU: on the GPU its results are wrong by ${difference}`];
+      return [graph, device === 'gpu' && !gpu!.state.isLost ? onGpu : 'CPU'];
+    }),
+  );
+
 /** What the models of a thread run on: by WebGPU if one of them does, by CUDA if all of them do. */
 const providerOf = (engines: readonly Engine[], { provider, gpu }: EngineMeans): Provider => {
-  if (provider === 'webgpu')
-    return [...(gpu?.placements.values() ?? [])].some(({ device }) => device === 'gpu') ? 'webgpu' : 'cpu';
+  if (provider === 'webgpu') return [...graphsOf(gpu).values()].includes(onGpu) ? 'webgpu' : 'cpu';
   return engines.every(({ executionProvider }) => executionProvider === 'cuda') ? 'cuda' : 'cpu';
 };
 
@@ -323,7 +334,7 @@ export const loadPacks = async (
   return {
     voices: engines.flatMap(({ voices }) => voices),
     executionProvider: providerOf(engines, means),
-    ...(means.gpu !== undefined && { placements: means.gpu.placements }),
+    graphs: graphsOf(means.gpu),
     costs: loaded.costs,
     crowded: engines.filter(({ segmentsMax }) => segmentsMax !== undefined),
     loadedPacks: () => loaded.size,
@@ -351,8 +362,8 @@ export const meansOf = (
     provider: executionProvider,
     ...(gpu !== undefined && {
       gpu: {
-        ...{ graphs: gpu.graphs, batchMax: gpu.batchMax, threads: gpu.threads },
-        ...{ cudaDevice: cudaDeviceOf(gpu.device), placements: new Map(gpu.placements) },
+        ...{ graphs: gpu.graphs, batchMax: gpu.batchMax },
+        ...{ cudaDevice: cudaDeviceOf(gpu.device), placements: new Map() },
         state: new GpuState(gpu.state),
       },
     }),

@@ -11,7 +11,6 @@ import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
-import type { Placement } from '../../src/threads/gpu.js';
 import type { GpuThreadData } from '../../src/threads/messages.js';
 import type { TrialResult } from '../../src/threads/voices.js';
 import type { PackEntry } from './entries.js';
@@ -21,10 +20,8 @@ export interface TrialOrder {
   readonly entry: PackEntry;
   readonly cacheDir: string;
   readonly bounds: Bounds;
-  /** Measures its graphs on a GPU; absent: on the CPU, as for the service. */
-  readonly gpu?: Pick<GpuThreadData, 'device' | 'batchMax' | 'threads'> & {
-    readonly executionProvider: Provider;
-  };
+  /** Tries it on a GPU; absent: on the CPU, as for the service. */
+  readonly gpu?: Omit<GpuThreadData, 'state'> & { readonly executionProvider: Provider };
   /** Other processes come first on the processor. */
   readonly hasLowPriority: boolean;
 }
@@ -34,7 +31,7 @@ export type TrialOutcome =
   | {
       readonly result: TrialResult;
       /** Where each graph runs, by `PACK/GRAPH`, if WebGPU was tried. */
-      readonly placements?: Readonly<Record<string, Placement>>;
+      readonly graphs?: Readonly<Record<string, string>>;
     }
   | { readonly fault: string };
 

@@ -22,7 +22,7 @@ const choose = (env: Record<string, string>) => chooseDevice(readConfig(env), en
 t.test('a software device is used only if it is asked for by name', { skip: missingGpu }, async (t) => {
   const device = await choose({ EXECUTION_PROVIDER: 'webgpu' });
   t.match(device, { provider: 'webgpu', name: /SwiftShader/, isFallback: false });
-  const auto = readConfig({ EXECUTION_PROVIDER: 'auto' });
+  const auto = readConfig({ EXECUTION_PROVIDER: 'auto', GPU_GRAPHS: 'all' });
   t.match(await chooseDevice(auto, entry, limits.deviceTrialMsMax, () => false), {
     ...{ provider: 'cpu', isFallback: false },
     reason: /there is no device file of a GPU/,

@@ -157,7 +157,7 @@ export class KokoroEngine implements Engine {
     const [piece] = this.#cut(request);
     if (piece === undefined) throw new Error('it knows none of the sounds of its language');
     await this.#run(piece, request);
-    await this.#sessions.settle();
+    this.#sessions.settle();
     const startMs = performance.now();
     const { pcm } = await this.#run(piece, request);
     if (pcm.every((sample) => sample === 0)) throw new Error('it makes only silence');

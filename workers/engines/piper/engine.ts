@@ -103,7 +103,7 @@ export class PiperEngine implements Engine {
     try {
       await engine.#warmUp();
       if (sessions.batches !== undefined) await runWindows(graphs, sizes, engine.#data.speakers[0]!);
-      await sessions.settle();
+      sessions.settle();
     } catch (error) {
       throw new VoicePackError(
         `${modelPath}: the model does not speak as a Piper voice: ${firstLine(error)}`,

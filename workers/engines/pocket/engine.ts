@@ -90,7 +90,7 @@ export class PocketEngine implements Engine {
     if (measured === true) return engine;
     try {
       await engine.#warmUp();
-      await made.settle();
+      made.settle();
     } catch (error) {
       const [path] = Object.values(data.files).map((file) => file.path);
       throw new VoicePackError(`${path}: the models do not run: ${firstLine(error)}`);

@@ -85,7 +85,7 @@ export class SyrinxEngine implements Engine {
     if (measured === true) return engine;
     try {
       await engine.#warmUp();
-      await sessions.settle();
+      sessions.settle();
     } catch (error) {
       throw new VoicePackError(
         `${manifestPath}: the models do not run as the manifest says: ${firstLine(error)}`,
