@@ -3,7 +3,7 @@ import t from 'tap';
 import { readConfig } from '../../src/config.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { memoryFiles, readMachine } from '../../src/machine.js';
-import { MachineError, planFor, type PlanConfig } from '../../src/plan.js';
+import { MachineError, planConfigOf, planFor, type PlanConfig } from '../../src/plan.js';
 import { checkReload, readingBounds } from '../../src/plan-reload.js';
 import { generationBytes, inMiB, unitBytes, worstCaseOf, type Threads } from '../../src/worst-case.js';
 import { planConfig } from '../support/plans.js';
@@ -92,6 +92,17 @@ t.test('batches on a GPU count, and are smaller where they do not fit', (t) => {
   t.throws(() => on(withoutBatch + 2 * 40 - 1), /lower SYNTHESIS_THREADS or PACKS_LOADED_MAX/);
   t.equal(on(100_000, 'cuda').gpu.batchMax, 1, 'CUDA makes no batches');
   t.equal(plan(64 * GiB).worstCase.gpuBytes, 0);
+  t.end();
+});
+
+t.test('WebGPU has one synthesis thread, whatever is configured', (t) => {
+  const config = readConfig({ SYNTHESIS_THREADS: '4' });
+  for (const [provider, count] of [
+    ['webgpu', 1],
+    ['cuda', 4],
+    ['cpu', 4],
+  ] as const)
+    t.equal(planConfigOf(config, provider, false).synthesisThreads, count, provider);
   t.end();
 });
 
