@@ -33,7 +33,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
-  scripts: 28_110,
+  scripts: 28_106,
   src: 4_270,
   'src/accounts': 3_060,
   'src/api': 2_080,
@@ -46,11 +46,11 @@ const budgets: Readonly<Record<string, number>> = {
   'src/speech': 2_920,
   'src/store': 7_060,
   'src/text': 6_720,
-  'src/threads': 3_680,
-  workers: 1_150,
+  'src/threads': 3_510,
+  workers: 1_146,
   'workers/actor': 1_290,
   'workers/audio': 1_830,
-  'workers/engines': 14_630,
+  'workers/engines': 14_520,
   'workers/lexicons': 500,
 };
 
