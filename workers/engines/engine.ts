@@ -10,7 +10,6 @@ import type { Voice, VoiceCost, VoicePack } from '../../src/threads/voices.js';
 import type { DerivedFiles } from './graph/derived.js';
 import type { PhonemicWord } from './g2p/speech.js';
 import type { PackContent, PackFolder } from './pack.js';
-import type { Placement } from './placed.js';
 
 /** What one step made. */
 export interface EngineChunk {
@@ -112,6 +111,15 @@ export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'>
 
 /** What a thread logs while it loads. */
 export type EngineLog = Pick<Log, 'debug' | 'warn'>;
+
+/** Where a graph runs, unless the GPU is lost. */
+export interface Placement {
+  readonly device: 'gpu' | 'cpu';
+  /** Windows that the load ran on the GPU. */
+  readonly windows: Set<string>;
+  /** The results on the GPU are wrong by this much. */
+  readonly difference?: number;
+}
 
 /** What a thread needs to use a GPU. */
 export interface GpuMeans {

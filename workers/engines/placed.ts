@@ -10,7 +10,7 @@ import type { InferenceSession } from 'onnxruntime-node';
 import type { GpuGraphs } from '../../src/config.js';
 import { type GpuState, GpuBusyError } from '../../src/threads/gpu.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
-import type { EngineLog } from './engine.js';
+import type { EngineLog, Placement } from './engine.js';
 import { firstLine } from './entries.js';
 import { errorOf } from './steps.js';
 import { type Feeds, type Made, type WindowedGraph, sizesTo, splitUp, stacked, windowOf } from './windows.js';
@@ -30,15 +30,6 @@ const tolerance = 1e-2;
 export interface GpuSession extends Pick<InferenceSession, 'run' | 'release'> {
   /** Absent: its graph runs alone, on any window. */
   readonly windows?: WindowedGraph;
-}
-
-/** Where a graph runs, unless the GPU is lost. */
-export interface Placement {
-  readonly device: 'gpu' | 'cpu';
-  /** Those that the load ran on the GPU. */
-  readonly windows: Set<string>;
-  /** The results on the GPU are wrong by this much. */
-  readonly difference?: number;
 }
 
 export interface PlacedParts {

@@ -3,12 +3,8 @@ import { Tensor } from 'onnxruntime-node';
 import t, { type Test } from 'tap';
 import { GpuBusyError, GpuState } from '../../../src/threads/gpu.js';
 import { unguarded } from '../../../src/threads/vitals.js';
-import {
-  type PlacedParts,
-  PlacedSessions,
-  type Placement,
-  type Run,
-} from '../../../workers/engines/placed.js';
+import type { Placement } from '../../../workers/engines/engine.js';
+import { type PlacedParts, PlacedSessions, type Run } from '../../../workers/engines/placed.js';
 import type { Feeds } from '../../../workers/engines/windows.js';
 
 const feeds = { x: new Tensor('float32', Float32Array.of(1, 2), [2]) };
