@@ -31,7 +31,7 @@ export const fillers: Readonly<Record<string, string>> = {
     resultSpoolFilesMax resultSpoolFreeBytesMin unsentAudioBytesMax socketBufferedBytesInFlightMax socketAnswerBytesInFlightMax jobsPerThreadMax
     ledgerQueueMax creditWaitsMax parseMsPerSecond framesPerSecond requestsOfAccountMax`,
   'An account, with its members at the console': `keysPerAccountMax consoleCallsWaitingMax consoleWordsMax consoleWordsShownMax consoleLexiconUnitsMax
-    webhookAttemptsMax webhooksAtOnceMax consoleSamplesMax consoleSamplesAtOnceMax sessionsPerUserMax tokensPerUserMax consoleStreamsPerSessionMax`,
+    webhookAttemptsMax webhookChangesMax webhooksAtOnceMax consoleSamplesMax consoleSamplesAtOnceMax sessionsPerUserMax tokensPerUserMax consoleStreamsPerSessionMax`,
   'Operators, or several accounts together': `requestsKeptMax storeKeysMax linksMax certificatesInUseMax voicePackBytesMax voiceTrialCpuSecondsMax
     voiceTrialMiBMax voiceReadHeapMiBMax lexiconEntriesMax lexiconUnitsMax lexiconTextMax lexiconFilesMax lexiconFileBytesMax
     lexiconFindingsMax`,

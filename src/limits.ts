@@ -378,8 +378,14 @@ export const limits = {
   webhookRetryMs: 60_000,
   /** Milliseconds that a webhook may take to answer. */
   webhookAnswerMsMax: 10_000,
-  /** Webhooks that are called at once. */
+  /** Webhooks that are called at once: above it no test is sent. Alerts have half of it. Each call has a thread of some 8 MiB. */
   webhooksAtOnceMax: 8,
+  /** Milliseconds between two tests of the webhook of one account. */
+  webhookTestMs: 10_000,
+  /** Changes of the webhook of one account at once; a further one is refused. */
+  webhookChangesMax: 10,
+  /** Milliseconds until such a change is allowed again. */
+  webhookChangeMs: 360_000,
   /** Words of a lexicon that one answer of the console has; a search finds the others. */
   consoleWordsShownMax: 1_000,
   /** Calls of the console that wait for the administration thread; a further one is answered 503. */

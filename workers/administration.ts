@@ -28,7 +28,7 @@ const words = accountWords(join(store.dataDir, 'lexicons'), bounds);
 const webhooks = openWebhooks({
   folder: join(store.dataDir, WEBHOOKS_FOLDER),
   allow: webhookAllow,
-  answerMsMax: bounds.webhookAnswerMsMax,
+  bounds,
 });
 const desk = new Desk(storeAt(store, bounds), bounds, words, webhooks);
 expose(desk, nodeEndpoint(parentPort));

@@ -1,65 +1,34 @@
 /**
- * The webhooks of accounts, in files of this host, and the requests to them. A member chooses the address, so it must not
- * lead into the network of this machine. Every address of the name is checked, and the connection uses a checked one.
- * Signatures follow standardwebhooks.com.
+ * The webhooks of accounts, in files of this host, and the messages to them. Each message has a thread of its own
+ * (`webhook.ts`). Signatures follow standardwebhooks.com.
  */
 import { createHmac, randomBytes } from 'node:crypto';
-import { lookup, type LookupAddress } from 'node:dns';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
-import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import { isIP, type BlockList, type LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { writeSecret } from '../src/accounts/secret-file.js';
 import type { SendResult, Webhook, WebhookMessage, Webhooks } from '../src/accounts/webhooks.js';
-import { networkList } from '../src/network.js';
+import type { Bounds } from '../src/limits.js';
 import { AdministrationError } from '../src/store/store.js';
+import { readInThread } from '../src/threads/reader.js';
+import type { WebhookMail, WebhookThreadData } from './webhook.js';
+import { hostOf, reachOf } from './webhook-reach.js';
 
-/** Not of the public internet. Of IPv6, `2000::/3` is public, without what carries or documents other addresses. */
-const internal = networkList([
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
-  ...['192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15'],
-  ...['198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
-  ...['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
-]);
-const publicIpv6 = networkList(['2000::/3']);
-
-const has = (list: BlockList, address: string): boolean =>
-  list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
-
-/** Without the brackets of IPv6. */
-const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1');
+/** Heap of a thread that sends. */
+const HEAP_MIB = 32;
 
 export interface WebhooksOptions {
   /** Of the files. */
   readonly folder: string;
   /** Addresses and networks that may be called although they are internal: `WEBHOOK_ALLOW`. */
   readonly allow: readonly string[];
-  readonly answerMsMax: number;
+  readonly bounds: Pick<Bounds, 'webhookAnswerMsMax' | 'watchdogBeatMs' | 'threadHangMsMax'>;
 }
 
-export const openWebhooks = ({ allow, answerMsMax, folder }: WebhooksOptions): Webhooks => {
-  const allowed = networkList(allow);
-  const isAllowed = (address: string): boolean => has(allowed, address);
-  const mayCall = (address: string): boolean =>
-    isAllowed(address) || (!has(internal, address) && (isIP(address) === 4 || has(publicIpv6, address)));
+export const openWebhooks = ({ allow, bounds, folder }: WebhooksOptions): Webhooks => {
   const pathOf = (accountId: number): string => join(folder, `${accountId}.json`);
   const refuse = (message: string) => new AdministrationError(message, 'badRequest', 'url');
-
-  /** Of a name, only the addresses that may be called. Plain HTTP needs one that the operator allows. */
-  const lookupFor =
-    (isPlain: boolean): LookupFunction =>
-    (hostname, options, callback) => {
-      lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
-        const may = isPlain ? isAllowed : mayCall;
-        const found = error === null ? addresses.filter(({ address }) => may(address)) : [];
-        const [first] = found;
-        if (error !== null) callback(error, '');
-        else if (first === undefined) callback(new Error('its address is internal'), '');
-        else if (options.all === true) callback(null, found);
-        else callback(null, first.address, first.family);
-      });
-    };
+  const stopping = new AbortController();
 
   const read = (accountId: number): Webhook | null => {
     try {
@@ -70,30 +39,22 @@ export const openWebhooks = ({ allow, answerMsMax, folder }: WebhooksOptions): W
     }
   };
 
-  const post = (url: URL, headers: Readonly<Record<string, string>>, body: string): Promise<number> =>
-    new Promise((resolve, reject) => {
-      const isPlain = url.protocol === 'http:';
-      const host = hostOf(url);
-      if (isIP(host) !== 0 && !(isPlain ? isAllowed : mayCall)(host)) {
-        reject(new Error('its address is internal'));
-        return;
-      }
-      const request = (isPlain ? requestHttp : requestHttps)(
-        url,
-        {
-          ...{ method: 'POST', agent: false, headers, lookup: lookupFor(isPlain) },
-          ...{ signal: AbortSignal.timeout(answerMsMax), maxHeaderSize: 16_384 },
-        },
-        (response) => {
-          resolve(response.statusCode ?? 0);
-          // Its body is of no interest, however long it is.
-          response.on('error', () => undefined);
-          response.destroy();
-        },
-      );
-      request.on('error', reject);
-      request.end(body);
+  const post = async (workerData: WebhookThreadData): Promise<SendResult> => {
+    const { webhookAnswerMsMax: msMax } = bounds;
+    const outcome = await readInThread({
+      ...{ entry: new URL('./webhook.js', import.meta.url), workerData, what: 'answer', bounds },
+      ...{ item: { name: 'answer', path: '' }, itemMsMax: msMax, otherMsMax: msMax, heapMiBMax: HEAP_MIB },
+      ...{ signal: stopping.signal, onMail: (mail: WebhookMail) => mail },
     });
+    if ('loss' in outcome) {
+      const { fault, kind } = outcome.loss;
+      return { isDelivered: false, result: kind === 'late' ? 'no answer in time' : fault.slice(0, 100) };
+    }
+    const { answer } = outcome;
+    if ('fault' in answer) return { isDelivered: false, result: answer.fault };
+    const { status } = answer;
+    return { isDelivered: status >= 200 && status < 300, result: `answered ${status}` };
+  };
 
   return {
     ids: () => {
@@ -117,6 +78,7 @@ export const openWebhooks = ({ allow, answerMsMax, folder }: WebhooksOptions): W
       if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
         throw refuse('Give an address such as https://example.com/alerts, without a user and a password');
       const host = hostOf(url);
+      const { isAllowed, mayCall } = reachOf(allow);
       const isLiteral = isIP(host) !== 0;
       if (isLiteral && !mayCall(host))
         throw refuse('This address is internal. An operator can allow it with WEBHOOK_ALLOW');
@@ -140,15 +102,12 @@ export const openWebhooks = ({ allow, answerMsMax, folder }: WebhooksOptions): W
         'webhook-signature': `v1,${signature}`,
       };
       try {
-        const status = await post(new URL(url), headers, body);
-        return { isDelivered: status >= 200 && status < 300, result: `answered ${status}` };
+        return await post({ url, headers, body, allow });
       } catch (error) {
-        const { message: fault, name } = error as Error;
-        return {
-          isDelivered: false,
-          result: name === 'AbortError' ? 'no answer in time' : fault.slice(0, 100),
-        };
+        if (!stopping.signal.aborted) throw error;
+        throw new AdministrationError('The service is stopping', 'unavailable');
       }
     },
+    stop: () => stopping.abort(),
   };
 };

@@ -1,6 +1,8 @@
 /** What the console asks of accounts: runs on the administration thread, and speaks in terms that cross threads. */
 import { randomUUID } from 'node:crypto';
+import { Buckets } from '../buckets.js';
 import type { Bounds } from '../limits.js';
+import { monotonicMs } from '../monotonic.js';
 import type { StorePlace } from '../store/driver.js';
 import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from '../store/store.js';
 import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
@@ -21,6 +23,18 @@ import type { Alert } from './alerts.js';
 import { after, dueOf, textOf, type Webhook, type WebhookBounds, type Webhooks } from './webhooks.js';
 
 const AUDIT_PAGE_ROWS = 100;
+/** Accounts of which it is known how often they changed or tested their webhook. */
+const COUNTED_ACCOUNTS = 10_000;
+
+/** @throws {AdministrationError} the account has done it too often */
+const take = (buckets: Buckets, accountId: number, what: string): void => {
+  const seconds = Math.ceil(buckets.waitMs(String(accountId)) / 1_000);
+  if (seconds > 0) {
+    const when = seconds === 1 ? '1 second' : `${seconds} seconds`;
+    throw new AdministrationError(`${what}. Try again in ${when}`, 'tooManyAttempts');
+  }
+  buckets.take(String(accountId));
+};
 
 export interface ConsoleBounds extends AccessBounds, SessionBounds, WebhookBounds {
   readonly passwordsWaitingMax: number;
@@ -140,6 +154,22 @@ const callsOver = (
     store.read(async (view) => findAccount(view, await userById(by.userId)(view), { accountId }));
   const overviewOfAll = new Overview(store, () => ({ name: 'service', accountId: null }), nowMs);
 
+  const buckets = (atOnceMax: number, everyMs: number): Buckets =>
+    new Buckets({ atOnceMax, everyMs, countedMax: COUNTED_ACCOUNTS, clock: monotonicMs });
+  const webhookTests = buckets(1, bounds.webhookTestMs);
+  const webhookChanges = buckets(bounds.webhookChangesMax, bounds.webhookChangeMs);
+
+  /** Accounts whose webhook is being called: one message at a time. */
+  const called = new Set<number>();
+  const send = async (accountId: number, ...message: Parameters<Webhooks['send']>) => {
+    called.add(accountId);
+    try {
+      return await webhooks.send(...message);
+    } finally {
+      called.delete(accountId);
+    }
+  };
+
   const noteSent = (accountId: number, url: string, change: (webhook: Webhook) => Webhook): void => {
     const now = webhooks.read(accountId);
     // A user may have changed it meanwhile.
@@ -151,9 +181,9 @@ const callsOver = (
     for (const alert of alerts) {
       const webhook = webhooks.read(accountId);
       const due = webhook && dueOf(webhook, alert.cause, nowMs(), randomUUID);
-      if (webhook === null || due === null) continue;
+      if (webhook === null || due === null || called.has(accountId)) continue;
       const message = { type: alert.cause, ...alert, text: textOf(alert) };
-      const { isDelivered, result } = await webhooks.send(webhook, due.id, message);
+      const { isDelivered, result } = await send(accountId, webhook, due.id, message);
       noteSent(accountId, webhook.url, (now) => ({
         ...now,
         deliveries: { ...now.deliveries, [alert.cause]: after(due, isDelivered, nowMs(), bounds) },
@@ -299,11 +329,14 @@ const callsOver = (
       await store.transact(async (transaction) => {
         const actor = await userById(by.userId)(transaction);
         const { name: subject } = await findAccount(transaction, actor, { accountId });
+        take(webhookChanges, accountId, 'The webhook was changed too often');
         // Without its path, which may have a secret.
         const details = url === null ? 'none' : new URL(url).origin;
         await record(transaction, actor, { atMs: nowMs(), action: 'account.webhook', subject, details });
       });
-      const state = { deliveries: {}, lastAtMs: null, lastResult: null };
+      // Another address is no reason for more attempts.
+      const { deliveries = {} } = webhooks.read(accountId) ?? {};
+      const state = { deliveries, lastAtMs: null, lastResult: null };
       webhooks.write(accountId, url === null || secret === null ? null : { url, secret, ...state });
       return { secret: secret === null ? null : `whsec_${secret}` };
     },
@@ -311,13 +344,19 @@ const callsOver = (
       const { accountId, name: account } = await accountOf(by, question);
       const webhook = webhooks.read(accountId);
       if (webhook === null) throw new AdministrationError('The account has no webhook: set one', 'conflict');
+      if (called.has(accountId) || called.size >= bounds.webhooksAtOnceMax)
+        throw new AdministrationError(
+          'Other messages are being sent. Try again in 10 seconds',
+          'unavailable',
+        );
+      take(webhookTests, accountId, `A test may be sent every ${bounds.webhookTestMs / 1_000} seconds`);
       const message = {
         type: 'test',
         accountId,
         account,
         text: `A test of the webhook of ${account}.`,
       } as const;
-      const { isDelivered, result } = await webhooks.send(webhook, randomUUID(), message);
+      const { isDelivered, result } = await send(accountId, webhook, randomUUID(), message);
       noteSent(accountId, webhook.url, (now) => ({ ...now, lastAtMs: nowMs(), lastResult: result }));
       return { isDelivered, result };
     },
@@ -335,7 +374,8 @@ const callsOver = (
           );
         }
       };
-      await Promise.all(Array.from({ length: bounds.webhooksAtOnceMax }, work));
+      // The rest is for tests.
+      await Promise.all(Array.from({ length: Math.ceil(bounds.webhooksAtOnceMax / 2) }, work));
     },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     names: (by: By, question: NamesQuestion) => viewAs(by).names(question),
@@ -426,6 +466,11 @@ export class ConsoleDesk {
     } catch (error) {
       return refusalOf(error);
     }
+  }
+
+  /** Ends the messages to webhooks that are under way: the end of the service does not wait for their receivers. */
+  stopSending(): void {
+    this.#webhooks.stop();
   }
 
   /** Idempotent. */

@@ -46,14 +46,19 @@ export interface Webhooks {
   write(accountId: number, webhook: Webhook | null): void;
   /** @returns a new secret. @throws {AdministrationError} the address may not be called */
   check(url: string): string;
-  /** Never rejects. */
+  /** @throws {AdministrationError} it was stopped */
   send(webhook: Pick<Webhook, 'url' | 'secret'>, id: string, message: WebhookMessage): Promise<SendResult>;
+  /** Ends what is being sent. */
+  stop(): void;
 }
 
 export interface WebhookBounds {
   readonly webhookAttemptsMax: number;
   readonly webhookRetryMs: number;
   readonly webhooksAtOnceMax: number;
+  readonly webhookTestMs: number;
+  readonly webhookChangesMax: number;
+  readonly webhookChangeMs: number;
 }
 
 export const textOf = ({ account, balance, cause, keys }: Alert): string => {
@@ -89,7 +94,7 @@ export const after = (
   delivery: Delivery,
   isDelivered: boolean,
   nowMs: number,
-  { webhookAttemptsMax, webhookRetryMs }: WebhookBounds,
+  { webhookAttemptsMax, webhookRetryMs }: Pick<WebhookBounds, 'webhookAttemptsMax' | 'webhookRetryMs'>,
 ): Delivery => {
   const attempts = delivery.attempts + 1;
   const isOver = isDelivered || attempts >= webhookAttemptsMax;

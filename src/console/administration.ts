@@ -24,6 +24,8 @@ type ThreadCalls = {
 export interface ConsoleAdministration extends ThreadCalls, Pronouncing {
   /** Threads that ended and were replaced. */
   readonly restarts: number;
+  /** Ends messages to webhooks. */
+  stopSending(): void;
   /** Waits a moment for the calls under way, and ends the thread. Idempotent. */
   close(): Promise<void>;
 }
@@ -81,6 +83,10 @@ class AdministrationThread {
 
   pronounce(...question: Parameters<Pronouncing['pronounce']>): ReturnType<Pronouncing['pronounce']> {
     return this.#untilEnd(this.#remote().pronounce(...question));
+  }
+
+  stopSending(): void {
+    void this.#running?.remote.stopSending();
   }
 
   close(): Promise<void> {
@@ -161,6 +167,7 @@ export const startAdministration = (options: AdministrationOptions): ConsoleAdmi
     get restarts() {
       return thread.restarts;
     },
+    stopSending: () => thread.stopSending(),
     close: () => thread.close(),
     pronounce: (...question: Parameters<Pronouncing['pronounce']>) => thread.pronounce(...question),
   };

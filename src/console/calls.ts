@@ -21,6 +21,7 @@ import type {
   WordsView,
   WordView,
 } from './contract.js';
+import type { AccountTurn, Turns } from '../front/turns.js';
 import type { Past } from '../metrics.js';
 import { endOf, type KeptRequest } from '../recent-requests.js';
 import type { Lexicons } from '../threads/lexicons.js';
@@ -138,25 +139,32 @@ const spokenOf = ({ form }: LexiconEntry): string => ('ipa' in form ? `/${form.i
 const keyOf = (entry: LexiconEntry): string =>
   JSON.stringify([entry.written, entry.language, spokenOf(entry)]);
 
+/** Takes turns like an account. */
+const OPERATORS = 'operators at the console';
+
+/** Words that are searched in one piece: it takes less than a millisecond. */
+const WORDS_A_PIECE = 500;
+
 /**
  * Those in use, and which of them the console keeps. Of 20,000 words, only those that are shown are sorted: it runs on the front
- * thread.
+ * thread, in pieces.
  *
  * @param inUse of all files of the account
  * @param kept those of the console
  */
-const wordsView = (
+const wordsView = function* (
   inUse: Iterable<LexiconEntry>,
   kept: readonly LexiconEntry[],
   search: string,
   { consoleWordsMax, consoleWordsShownMax }: WordBounds,
-): WordsView => {
+): Generator<void, WordsView> {
   const wanted = search.toLowerCase();
   const isWanted = (entry: LexiconEntry): boolean =>
     wanted === '' || `${entry.written}\n${spokenOf(entry)}`.toLowerCase().includes(wanted);
   const shown: LexiconEntry[] = [];
-  let found = 0;
+  let [found, seen] = [0, 0];
   for (const entry of inUse) {
+    if (seen++ % WORDS_A_PIECE === 0) yield;
     if (!isWanted(entry)) continue;
     found++;
     if (shown.length < consoleWordsShownMax) shown.push(entry);
@@ -170,9 +178,26 @@ const wordsView = (
   return { words, found, own: kept.length, ownMax: consoleWordsMax };
 };
 
+/** Does the work in the turns of an account: it takes no more of the front thread than its requests may. */
+const inTurns = <Answer>(turn: AccountTurn, pieces: Generator<void, Answer>): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const piece = (): boolean => {
+      try {
+        const { done, value } = pieces.next();
+        if (done === true) resolve(value);
+        return done !== true;
+      } catch (error) {
+        reject(error as Error);
+        return false;
+      }
+    };
+    turn.wait({ nextBytes: 0, piece });
+  });
+
 export interface CallsParts {
   readonly administration: ConsoleAdministration;
   readonly throttle: Throttle;
+  readonly turns: Pick<Turns, 'of'>;
   readonly voices: {
     readonly ids: readonly string[];
     view(): VoicesView;
@@ -226,7 +251,7 @@ const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal({ code:
 
 export const createCalls = (parts: CallsParts): Answers => {
   const { about, administration, admission, browserTokens, lexicons, onEnded } = parts;
-  const { past, sayer, settled, throttle, url, voices, wordBounds } = parts;
+  const { past, sayer, settled, throttle, turns, url, voices, wordBounds } = parts;
   const installed = (): Installed => ({ voices: voices.ids, lexicons: lexicons.names });
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
@@ -377,8 +402,10 @@ export const createCalls = (parts: CallsParts): Answers => {
       return {};
     },
     words: async (question, caller) => {
-      const { account, own } = await administration.words(sessionOf(caller).user, question);
-      return wordsView(lexicons.wordsOf(account), own, question.search, wordBounds);
+      const { user } = sessionOf(caller);
+      const { account, own } = await administration.words(user, question);
+      const found = wordsView(lexicons.wordsOf(account), own, question.search, wordBounds);
+      return inTurns(turns.of(user.accountId ?? OPERATORS), found);
     },
     alerts: afterSettling('alerts'),
     webhook: stored('webhook'),

@@ -140,6 +140,7 @@ export class Console {
         about,
         settled,
       },
+      turns: server.shared.services.turns,
       wordBounds: bounds,
       url: () => this.url,
       onEnded: () => void sessions.check(),
@@ -231,6 +232,7 @@ export class Console {
   stopAccepting(): void {
     this.#listener.stopAccepting();
     this.#live.close();
+    this.#administration.stopSending();
   }
 
   /** Requests without a complete answer. Its WebSockets are among those of the server. */
@@ -258,8 +260,9 @@ export class Console {
       await this.#administration.sendAlerts();
     } catch (error) {
       log.warn(describeFault(error), 'alerts could not be sent: the next check tries again');
+    } finally {
+      this.#isSending = false;
     }
-    this.#isSending = false;
   }
 
   #close(): Promise<void> {

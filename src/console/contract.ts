@@ -21,6 +21,8 @@ type Token = string & tags.MinLength<1> & tags.MaxLength<128>;
 type Id = number & tags.Type<'uint32'>;
 type Credits = number & tags.Type<'int64'> & tags.Minimum<0>;
 type Time = number & tags.Type<'int64'> & tags.Minimum<0>;
+/** An address may have one that cannot be: it finds nothing. */
+type Filter = number & tags.Type<'int64'> & tags.Minimum<0>;
 type Entry = string & tags.MinLength<1> & tags.MaxLength<200>;
 type Nothing = Readonly<Record<string, never>>;
 
@@ -143,9 +145,9 @@ export interface UsagePage {
 export interface RequestsQuestion {
   /** `null`: all accounts and requests without a key, for operators. */
   readonly accountId: Id | null;
-  readonly keyId: Id | null;
+  readonly keyId: Filter | null;
   /** How it ended, or its HTTP status. */
-  readonly status: RequestEnd | (number & tags.Type<'uint32'>) | null;
+  readonly status: RequestEnd | Filter | null;
   /** `next` of the page before; `null`: the newest. */
   readonly before: Time | null;
 }

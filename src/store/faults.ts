@@ -46,7 +46,9 @@ export type Objection =
   /** Who asks is not a user any more. */
   | 'signedOut'
   /** Too much is asked at once. */
-  | 'unavailable';
+  | 'unavailable'
+  /** Too often. */
+  | 'tooManyAttempts';
 
 /** An act that the contents of the store, or of a backup, do not allow. The message is for whoever asked for it. */
 export class AdministrationError extends Error {

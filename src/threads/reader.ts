@@ -1,6 +1,6 @@
 /**
- * A thread that reads what owners put into folders, and ends with that: voice packs, lexicons. What it reads may hang it or
- * end it, so it says what it reads at each moment, and each of that has a time.
+ * A thread that reads what others made, and ends with that: voice packs, lexicons, the answer of a webhook. What it reads may
+ * hang it or end it, so it says what it reads at each moment, and each of that has a time.
  */
 import { close } from 'node:fs';
 import { Worker } from 'node:worker_threads';
@@ -38,6 +38,8 @@ export interface ReaderParts<Mail extends object, Answer> {
   /** What it reads, for messages: `voices`. */
   readonly what: string;
   readonly heapMiBMax: number;
+  /** What it reads from its start, if it does not say that itself. */
+  readonly item?: ReadItem;
   /** For each item. */
   readonly itemMsMax: number;
   /** While it reads none: it looks for them, or tries one. */
@@ -68,7 +70,7 @@ export const readInThread = <Mail extends object, Answer>(
       trackUnmanagedFds: false,
       resourceLimits: { maxOldGenerationSizeMb: heapMiBMax },
     });
-    let { reading, files }: ReadProgress = { reading: null, files: [] };
+    let { reading, files }: ReadProgress = { reading: parts.item ?? null, files: [] };
     let fault: NodeJS.ErrnoException | undefined;
     const lose = (kind: ReadLoss['kind'], error: Error): void => {
       watchdog.close();

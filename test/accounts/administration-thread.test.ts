@@ -16,6 +16,7 @@ import { createKeys } from '../../scripts/operator.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import { pause } from '../support/waiting.js';
 import { noWebhooks, wordsWith } from '../support/console-desk.js';
+import { openWebhooks } from '../../workers/webhooks.js';
 import { memoryFolder } from '../store/support.js';
 
 const ADDRESS = '203.0.113.7';
@@ -306,6 +307,25 @@ t.test('a word is written only when its record is committed', async (t) => {
     answer: { account: 'ada', entry },
   });
   t.equal(written, 1);
+});
+
+t.test('another address of a webhook gets no more attempts than the one before', async (t) => {
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['ada', 500]]);
+  const webhooks = openWebhooks({ folder: dataDir, allow: [], bounds: limits });
+  const words = wordsWith(() => null);
+  const desk = new ConsoleDesk(storeAt({ dataDir, storeUrl: null }, limits), limits, words, webhooks);
+  t.teardown(() => desk.close());
+  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
+  const store = new SqliteAdministration(dataDir, limits);
+  t.teardown(() => store.close());
+  const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
+  const deliveries = { 'credit.low': { id: 'one', firstAtMs: 1, attempts: 5, nextAtMs: null } };
+  const url = 'https://one.example/';
+  webhooks.write(1, { ...{ url, secret: 'AAAA', deliveries }, lastAtMs: 1, lastResult: 'answered 500' });
+  const set = await desk.run('setWebhook', [by, { accountId: 1, url: 'https://two.example/' }]);
+  t.match(set, { ok: true, answer: { secret: /^whsec_/ } });
+  t.match(webhooks.read(1), { url: 'https://two.example/', deliveries, lastAtMs: null });
 });
 
 t.test('a thread that dies fails the calls under way, and the next one starts another', async (t) => {

@@ -62,11 +62,21 @@ t.test('a member sees the alerts and the words of its own account only', async (
     result: 'answered 200',
   });
   t.match(messages, [{ type: 'test', account: 'ada' }]);
+  await t.rejects(operator.call('testWebhook', { accountId }), {
+    message: /: 429 .* every 10 seconds\. Try again in \d+ seconds?/,
+  });
+  t.equal(messages.length, 1);
   t.match(await operator.call('webhook', { accountId }), { url, lastResult: 'answered 200' });
   const [act] = await operator.call('audit', { beforeId: null, kind: 'account', search: 'WEBHOOK' });
   t.match(act, { actor: 'max', action: 'account.webhook', subject: 'ada' });
   t.notMatch(act!.details, /alerts/, 'the path of the address may be a secret');
   t.strictSame(await operator.call('audit', { beforeId: null, kind: 'key', search: 'webhook' }), []);
+
+  for (let change = 2; change <= 10; change++) await member.call('setWebhook', { accountId, url });
+  await t.rejects(member.call('setWebhook', { accountId, url }), {
+    message: /: 429 .*too often\. Try again in \d+ seconds/,
+  });
+  t.match(await stranger.call('setWebhook', { accountId: other.accountId, url }), { secret: /^whsec_/ });
 
   await member.call('addWord', { accountId, word: 'Syrinx', spoken: 'SEER inks' });
   t.match(await member.call('words', { accountId, search: 'seer' }), {

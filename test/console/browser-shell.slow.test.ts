@@ -125,6 +125,8 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
         .innerText(),
       /1/,
     );
+    await page.goto(`/audit?search=${'a'.repeat(3_000)}`);
+    await page.getByText('No change is like that').waitFor();
     await page.goto(`/accounts/${accountId}/alerts`);
     await ada.field('Address').fill('https://127.0.0.1/x');
     await ada.button('Set webhook').click();

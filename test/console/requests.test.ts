@@ -128,6 +128,8 @@ t.test('dialects and Wyoming', async (t) => {
 });
 
 t.test('names, filters and pages', async (t) => {
+  t.strictSame(await rowsOf({ keyId: 2 ** 32 }), [], 'a key that cannot be');
+  t.strictSame(await rowsOf({ status: 9_999_999_999 }), []);
   const { accounts, keys } = await operator.call('requests', all);
   t.ok(accounts.some(({ account }) => account === 'own'));
   t.ok(keys.some(({ keyId, keyName }) => keyId === view.keyId && keyName === 'web'));

@@ -1,10 +1,18 @@
 /** Messages to the webhooks of accounts: what they reach, what they are signed with, how often they are sent. */
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcp, type AddressInfo, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { createServer as createTls } from 'node:tls';
 import t, { type Test } from 'tap';
 import { after, dueOf, type Delivery } from '../../src/accounts/webhooks.js';
+import { limits, type Bounds } from '../../src/limits.js';
+import { makeCertificate } from '../support/certificates.js';
+import { missingTool } from '../support/tools.js';
+import { eventually } from '../support/waiting.js';
+import { reachOf } from '../../workers/webhook-reach.js';
 import { openWebhooks } from '../../workers/webhooks.js';
 
 interface Got {
@@ -29,8 +37,23 @@ const receiver = async (t: Test, status = 200) => {
 };
 
 const message = { type: 'test', accountId: 1, account: 'ada', text: 'A test.' } as const;
-const open = (t: Test, allow: readonly string[]) =>
-  openWebhooks({ folder: t.testdir(), allow, answerMsMax: 10_000 });
+const open = (t: Test, allow: readonly string[], bounds: Partial<Bounds> = {}) =>
+  openWebhooks({ folder: t.testdir(), allow, bounds: { ...limits, ...bounds } });
+
+/** Says something other than an answer. */
+const odd = async (t: Test, say: (socket: Socket) => void) => {
+  const sockets: Socket[] = [];
+  const server = createTcp((socket) => {
+    sockets.push(socket.on('error', () => undefined));
+    socket.once('data', () => say(socket));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, sockets };
+};
 
 t.test('a message is signed as Standard Webhooks says', async (t) => {
   const webhooks = open(t, ['127.0.0.0/8', '::1']);
@@ -75,8 +98,10 @@ t.test(
     ])
       t.match(await closed.send({ url, secret: 'AAAA' }, 'id', message), {
         isDelivered: false,
-        result: 'its address is internal',
+        result: 'no address that may be called was found',
       });
+    const missing = await closed.send({ url: 'https://missing.invalid/', secret: 'AAAA' }, 'id', message);
+    t.equal(missing.result, 'no address that may be called was found', 'no name can be guessed by it');
     const other = open(t, ['10.0.0.0/8']);
     t.match(await other.send({ url: `http://localhost:${port}/`, secret: 'AAAA' }, 'id', message), {
       isDelivered: false,
@@ -96,8 +121,72 @@ t.test('a redirect is not followed, and counts as a failure', async (t) => {
   t.equal(got.length, 1);
 });
 
+t.test('every receiver comes to a result in time', async (t) => {
+  const webhooks = open(t, ['127.0.0.1', '::1'], { webhookAnswerMsMax: 2_000, watchdogBeatMs: 100 });
+  const resultAt = async (url: string) =>
+    (await webhooks.send({ url, secret: 'AAAA' }, 'id', message)).result;
+  const resultOf = async (say: (socket: Socket) => void) => resultAt((await odd(t, say)).url);
+  const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n';
+  t.equal(await resultOf((socket) => socket.write(upgrade)), 'answered 101');
+  let floodBytes = 0;
+  const interim = 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(4_000);
+  const flood = (socket: Socket): void => {
+    const more = (): void => {
+      while (!socket.destroyed && socket.write(interim)) floodBytes += interim.length;
+    };
+    socket.on('drain', more);
+    more();
+  };
+  t.match(await resultOf(flood), /interim/);
+  t.ok(floodBytes < 10_000_000, `it takes no flood: ${floodBytes} bytes`);
+  t.equal(await resultOf(() => undefined), 'no answer in time');
+  t.equal(await resultOf((socket) => void socket.write('HTTP/1.1 200 OK\r\n')), 'no answer in time');
+  t.match(await resultOf((socket) => socket.resetAndDestroy()), /ECONNRESET|hang up/);
+  t.match(await resultAt('http://localhost:1/'), /ECONNREFUSED/, 'of a name with several addresses, too');
+});
+
+t.test('a stop ends what is being sent, and nothing is sent after it', async (t) => {
+  const webhooks = open(t, ['127.0.0.1']);
+  const { sockets, url } = await odd(t, () => undefined);
+  const sent = webhooks.send({ url, secret: 'AAAA' }, 'id', message);
+  const refused = t.rejects(sent, { message: /stopping/ });
+  await eventually(() => sockets.length === 1);
+  webhooks.stop();
+  await refused;
+  await t.rejects(webhooks.send({ url, secret: 'AAAA' }, 'id', message), { message: /stopping/ });
+  t.equal(sockets.length, 1);
+});
+
+t.test(
+  'a receiver cannot choose the parameters of the key exchange',
+  { skip: missingTool('openssl') },
+  async (t) => {
+    const { certPath, keyPath } = makeCertificate(t.testdir(), 'rsa', ['rsa:2048']);
+    const server = createTls({
+      ...{ cert: readFileSync(certPath), key: readFileSync(keyPath) },
+      ...{ maxVersion: 'TLSv1.2', ciphers: 'DHE-RSA-AES256-GCM-SHA384', dhparam: 'auto' },
+    }).listen(0, '127.0.0.1');
+    server.on('tlsClientError', () => undefined);
+    await once(server, 'listening');
+    t.teardown(() => server.close());
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const { result } = await open(t, ['127.0.0.1']).send({ url, secret: 'AAAA' }, 'id', message);
+    t.match(result, /handshake failure/);
+  },
+);
+
+t.test('the addresses of this machine are internal', (t) => {
+  const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  for (const { address } of own) t.notOk(reachOf([]).mayCall(address), address);
+  t.ok(reachOf([], []).mayCall('8.8.8.8'));
+  t.notOk(reachOf([], ['8.8.8.8']).mayCall('8.8.8.8'));
+  t.ok(reachOf(['8.8.8.8'], ['8.8.8.8']).mayCall('8.8.8.8'));
+  t.notOk(reachOf([], ['2600::1']).mayCall('2600:0::1'));
+  t.end();
+});
+
 t.test('one message a day for each cause, with a bound on the attempts', (t) => {
-  const bounds = { webhookAttemptsMax: 5, webhookRetryMs: 60_000, webhooksAtOnceMax: 8 };
+  const bounds = { webhookAttemptsMax: 5, webhookRetryMs: 60_000 };
   const day = 86_400_000;
   const attempts: number[] = [];
   let delivery: Delivery | undefined;

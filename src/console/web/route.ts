@@ -48,6 +48,9 @@ const useAddress = <T>(read: () => T): T => {
 
 export const usePath = (): string => useAddress(() => location.pathname);
 
+/** Characters of a value of an address. The calls take no longer ones. */
+const VALUE_MAX = 100;
+
 /**
  * One filter, tab or choice of a page, in the query of its address: a reload and the way back keep it.
  *
@@ -60,7 +63,8 @@ export const useQuery = <Value extends string>(
   options?: readonly Value[],
 ): readonly [Value, (value: Value, how?: { readonly isStep: boolean }) => void] => {
   const read = (): Value => {
-    const value = new URLSearchParams(location.search).get(name) as Value | null;
+    const asked = new URLSearchParams(location.search).get(name);
+    const value = asked === null ? null : (asked.slice(0, VALUE_MAX) as Value);
     return value === null || options?.includes(value) === false ? fallback : value;
   };
   const value = useAddress(read);
