@@ -378,8 +378,8 @@ export const limits = {
   webhookRetryMs: 60_000,
   /** Milliseconds that a webhook may take to answer. */
   webhookAnswerMsMax: 10_000,
-  /** Webhooks that are called at once: above it no test is sent. Alerts have half of it. Each call has a thread of some 8 MiB. */
-  webhooksAtOnceMax: 8,
+  /** Webhooks that are called at once, half of them with alerts and half with tests. Each call has a thread of 14 MiB. */
+  webhooksAtOnceMax: 4,
   /** Milliseconds between two tests of the webhook of one account. */
   webhookTestMs: 10_000,
   /** Changes of the webhook of one account at once; a further one is refused. */

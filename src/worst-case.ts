@@ -77,6 +77,8 @@ export const unitBytes = {
   lexiconUnit: 6,
   /** The console: its thread, the hash of a password, the page, and samples of voices. */
   console: 48 * MiB,
+  /** The thread of a message to a webhook. */
+  webhookThread: 14 * MiB,
   /** A request that the console lists. */
   keptRequest: 512,
 } as const;
@@ -139,7 +141,10 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
       ? 2 * (bounds.lexiconEntriesMax * unit.lexiconEntry + bounds.lexiconUnitsMax * unit.lexiconUnit)
       : 0,
     console: threads.console
-      ? unit.console + consoleConnections * connection + bounds.requestsKeptMax * unit.keptRequest
+      ? unit.console +
+        consoleConnections * connection +
+        bounds.requestsKeptMax * unit.keptRequest +
+        bounds.webhooksAtOnceMax * unit.webhookThread
       : 0,
   };
   return {

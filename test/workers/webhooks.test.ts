@@ -171,7 +171,7 @@ t.test(
     t.teardown(() => server.close());
     const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const { result } = await open(t, ['127.0.0.1']).send({ url, secret: 'AAAA' }, 'id', message);
-    t.match(result, /handshake failure/);
+    t.match(result, /alert handshake/);
   },
 );
 
