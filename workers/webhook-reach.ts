@@ -24,9 +24,9 @@ export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]
 
 export interface Reach {
   /** An operator allows it, although it may be internal. */
-  isAllowed(address: string): boolean;
+  readonly isAllowed: (address: string) => boolean;
   /** It is public, or allowed. */
-  mayCall(address: string): boolean;
+  readonly mayCall: (address: string) => boolean;
 }
 
 /** @param allow addresses and networks: `WEBHOOK_ALLOW` @param own addresses of this machine */
