@@ -178,18 +178,13 @@ const wordsView = function* (
   return { words, found, own: kept.length, ownMax: consoleWordsMax };
 };
 
-/** Does the work in the turns of an account: it takes no more of the front thread than its requests may. */
+/** Does the work in the turns of an account: it takes no more of the front thread than its requests may. @param pieces must not throw */
 const inTurns = <Answer>(turn: AccountTurn, pieces: Generator<void, Answer>): Promise<Answer> =>
-  new Promise((resolve, reject) => {
+  new Promise((resolve) => {
     const piece = (): boolean => {
-      try {
-        const { done, value } = pieces.next();
-        if (done === true) resolve(value);
-        return done !== true;
-      } catch (error) {
-        reject(error as Error);
-        return false;
-      }
+      const { done, value } = pieces.next();
+      if (done === true) resolve(value);
+      return done !== true;
     };
     turn.wait({ nextBytes: 0, piece });
   });
