@@ -39,7 +39,7 @@ export const fillers: Readonly<Record<string, string>> = {
     spokenLettersMax hungThreadsReplacedMax segmentRetriesMax mp3EncodersWarm mp3EncodersIdleMax writeBytesMax senderQueueBytesMax
     leaseStepCharacters heapGrowthBytesMax logBytesWaitingMax ledgerBatchMax storeFreeBytesMin storeCheckBytesMax
     storeCacheBytesMax creditAheadMin journalFileBytes administrationHeapMiBMax synthesisHeapMiBMax synthesisYoungHeapMiBMax
-    actorHeapMiBMax historyPointsMax historyLongPointsMax`,
+    actorHeapMiBMax historyHourPointsMax historyDayPointsMax historyWeekPointsMax historyDaysMax`,
 };
 
 const KiB = 1024;

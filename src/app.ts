@@ -235,7 +235,7 @@ export class App {
         log,
       });
       if (config.console !== null && plan.hasConsole) {
-        history = new History(bounds);
+        history = await History.open(bounds, join(config.dataDir, 'history.json'), log);
         const past = { history, requests: new RecentRequests(bounds) };
         metrics.keep(past);
         console = new Console({
@@ -440,11 +440,11 @@ export class App {
     server.close();
     await console?.close();
     const clean = await this.#stages.dispatcher.close(this.#stages.bounds.stepEndMsMax);
+    await this.#stages.history?.close();
     await this.#stages.store.close();
     // Last: until here it answers that the service is draining.
     await this.#stages.ops.close();
     this.#eventLoop.close();
-    this.#stages.history?.close();
     this.#heapTrim?.close();
     return clean;
   }

@@ -1,37 +1,53 @@
-/** What the live page of the console shows of the past: points over the last hour, and coarser ones over two days. */
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+/**
+ * What the live page of the console shows of the past: points over the last hour, day and week, and one for each day. A file
+ * keeps them from run to run.
+ */
+import typia, { type tags } from 'typia';
+import { faultPlace, InvariantError } from './fault.js';
+import { KeptFile } from './kept-file.js';
+import type { Log } from './log.js';
 import type { RefusalReason } from './refusals.js';
 
 export interface HistoryBounds {
-  readonly historyPointMs: number;
-  readonly historyPointsMax: number;
-  readonly historyLongPointMs: number;
-  readonly historyLongPointsMax: number;
+  readonly historySampleMs: number;
+  readonly historyHourPointsMax: number;
+  readonly historyDayPointsMax: number;
+  readonly historyWeekPointsMax: number;
+  readonly historyDaysMax: number;
 }
 
-/** What a point shows. Times are of first audio, and `null` without a request. */
+/** What a point shows. */
 const series = [
   'atMs',
+  'seconds',
   'streams',
   'capacityRatio',
   'p50Ms',
   'p95Ms',
   'p99Ms',
+  'requests',
   'refusals',
   'failures',
 ] as const;
 type Series = (typeof series)[number];
 
-/** `atMs` ends its period. Streams and capacity are the most that a sample saw, refusals and failures are those of a second. */
-export type HistoryPoint = Readonly<
-  Record<'atMs' | 'streams' | 'capacityRatio' | 'refusals' | 'failures', number>
-> &
-  Readonly<Record<'p50Ms' | 'p95Ms' | 'p99Ms', number | null>>;
+/**
+ * `atMs` ends its period, of which the service saw `seconds`. Streams and capacity are the most that a sample saw. Times are
+ * of first audio, and `null` without a request. Where the service did not run, there is a point without figures.
+ */
+export type HistoryPoint = Readonly<Record<Exclude<Series, 'atMs'>, number | null>> & {
+  readonly atMs: number;
+};
 
 /** By series, the oldest first. */
 export type HistoryView = Readonly<Record<Series, readonly (number | null)[]>>;
 
-export type HistoryRange = 'hour' | 'days';
+/** `days` are those of UTC. */
+export type HistoryRange = 'hour' | 'day' | 'week' | 'days';
+
+const DAY_POINT_MS = 300_000;
+const WEEK_POINT_MS = 3_600_000;
+const DAYS_POINT_MS = 86_400_000;
 
 export interface Percentiles {
   readonly p50: number;
@@ -39,152 +55,290 @@ export interface Percentiles {
   readonly p99: number;
 }
 
-/** Times are kept in tenths of a millisecond, to two digits. */
-const TENTHS = 10;
+/** A time falls into a class, which is a fiftieth wider than the one before. */
+const CLASS_GROWTH = Math.log(1.02);
+const FIRST_CLASS_MS = 0.1;
 /** A longer time counts as ten minutes. */
-const TIME_MS_MAX = 600_000;
+const CLASSES = Math.round(Math.log(600_000 / FIRST_CLASS_MS) / CLASS_GROWTH);
 
-const newHistogram = (): RecordableHistogram =>
-  createHistogram({ lowest: 1, highest: TIME_MS_MAX * TENTHS, figures: 2 });
+/** Counts of times, from which percentiles are read. Unlike those of Node, they can be kept in a file. */
+class Times {
+  readonly #counts = new Uint32Array(CLASSES + 1);
+  #count = 0;
 
-const percentilesOf = (times: RecordableHistogram): Percentiles | null => {
-  if (times.count === 0) return null;
-  const ms = (percent: number): number => times.percentile(percent) / TENTHS;
-  return { p50: ms(50), p95: ms(95), p99: ms(99) };
-};
+  record(ms: number): void {
+    const index = Math.round(Math.log(Math.max(ms, FIRST_CLASS_MS) / FIRST_CLASS_MS) / CLASS_GROWTH);
+    this.#add(Math.min(CLASSES, index), 1);
+  }
+
+  add(other: Times): void {
+    if (other.#count > 0) other.#counts.forEach((count, index) => this.#add(index, count));
+  }
+
+  /** @param entries as `entries` made them */
+  restore(entries: readonly (readonly [number, number])[]): void {
+    for (const [index, count] of entries) if (index <= CLASSES) this.#add(index, count);
+  }
+
+  /** The classes that have a time, and how many. */
+  entries(): [number, number][] {
+    return [...this.#counts.entries()].filter(([, count]) => count > 0);
+  }
+
+  get percentiles(): Percentiles | null {
+    if (this.#count === 0) return null;
+    return { p50: this.#at(0.5), p95: this.#at(0.95), p99: this.#at(0.99) };
+  }
+
+  #add(index: number, count: number): void {
+    this.#counts[index]! += count;
+    this.#count += count;
+  }
+
+  #at(part: number): number {
+    let below = 0;
+    const index = this.#counts.findIndex((count) => (below += count) >= part * this.#count);
+    return Math.round(FIRST_CLASS_MS * Math.exp(index * CLASS_GROWTH) * 100) / 100;
+  }
+}
+
+/** Of a time in which the service did not run. */
+const nothing = Object.fromEntries(series.map((name) => [name, null])) as unknown as HistoryPoint;
 
 /** What a period has seen so far. */
 class Gathered {
-  readonly times = newHistogram();
+  readonly times = new Times();
+  startMs = 0;
+  seconds = 0;
   streams = 0;
   capacityRatio = 0;
+  requests = 0;
   refusals = 0;
   failures = 0;
 
   add(other: Gathered): void {
-    if (other.times.count > 0) this.times.add(other.times);
+    this.times.add(other.times);
+    this.seconds += other.seconds;
     this.streams = Math.max(this.streams, other.streams);
     this.capacityRatio = Math.max(this.capacityRatio, other.capacityRatio);
+    this.requests += other.requests;
     this.refusals += other.refusals;
     this.failures += other.failures;
   }
 
-  pointAt(atMs: number, periodMs: number): HistoryPoint {
-    const { p50 = null, p95 = null, p99 = null } = percentilesOf(this.times) ?? {};
+  pointAt(atMs: number): HistoryPoint {
+    const { failures, refusals, requests, seconds, streams } = this;
+    const { p50 = null, p95 = null, p99 = null } = this.times.percentiles ?? {};
     return {
-      atMs,
-      streams: this.streams,
+      ...{ atMs, seconds, streams, requests, refusals, failures },
       capacityRatio: Math.round(this.capacityRatio * 1_000) / 1_000,
       ...{ p50Ms: p50, p95Ms: p95, p99Ms: p99 },
-      refusals: (this.refusals * 1_000) / periodMs,
-      failures: (this.failures * 1_000) / periodMs,
     };
+  }
+
+  toJSON(): KeptGathered {
+    const { capacityRatio, failures, refusals, requests, seconds, startMs, streams } = this;
+    return {
+      ...{ startMs, seconds, streams, capacityRatio, requests, refusals, failures },
+      times: this.times.entries(),
+    };
+  }
+
+  static from({ times, ...figures }: KeptGathered): Gathered {
+    const gathered = Object.assign(new Gathered(), figures);
+    gathered.times.restore(times);
+    return gathered;
   }
 }
 
-/** The points of one range. They are kept as numbers, 64 bytes a point; NaN stands for `null`. */
+interface KeptGathered {
+  readonly startMs: number;
+  readonly seconds: number;
+  readonly streams: number;
+  readonly capacityRatio: number;
+  readonly requests: number;
+  readonly refusals: number;
+  readonly failures: number;
+  /** Classes, and how many times fell into each. */
+  readonly times: readonly (readonly [number & tags.Type<'uint32'>, number & tags.Type<'uint32'>])[];
+}
+
+interface KeptLine {
+  readonly points: readonly HistoryPoint[];
+  readonly current: KeptGathered;
+}
+const isKept = typia.createEquals<Readonly<Record<HistoryRange, KeptLine>>>();
+
+/** The points of one range. */
 class Line {
-  readonly #numbers: Float64Array;
+  readonly #pointMs: number;
   readonly #pointsMax: number;
-  #count = 0;
+  #points: HistoryPoint[] = [];
+  /** Of the point that comes next, and of the last one. */
+  current = new Gathered();
+  before = new Gathered();
+  #nowMs = 0;
   #view: HistoryView | null = null;
-  last: HistoryPoint | null = null;
 
-  constructor(pointsMax: number) {
+  constructor(pointMs: number, pointsMax: number) {
+    this.#pointMs = pointMs;
     this.#pointsMax = pointsMax;
-    this.#numbers = new Float64Array(pointsMax * series.length);
   }
 
-  add(point: HistoryPoint): void {
-    const place = (this.#count++ % this.#pointsMax) * series.length;
-    for (const [index, name] of series.entries()) this.#numbers[place + index] = point[name] ?? Number.NaN;
-    this.last = point;
+  get last(): HistoryPoint | null {
+    return this.#points.at(-1) ?? null;
+  }
+
+  /** @returns whether a point has ended */
+  add(sample: Gathered, sampleMs: number, nowMs: number): boolean {
+    // Its middle says to which period it belongs.
+    const startMs = Math.floor((nowMs - sampleMs / 2) / this.#pointMs) * this.#pointMs;
+    const isOver = this.current.seconds > 0 && this.current.startMs !== startMs;
+    if (isOver) this.#end(this.current.startMs + this.#pointMs);
+    this.current.startMs = startMs;
+    this.current.add(sample);
+    if (this.#pointMs <= sampleMs) this.#end(nowMs);
+    this.#nowMs = nowMs;
     this.#view = null;
+    return isOver;
   }
 
-  /** Kept until the next point: many pages may be opened at once. */
+  /** Kept until the next sample: many pages may be opened at once. With the point that is not over. */
   get view(): HistoryView {
     return (this.#view ??= this.#read());
   }
 
+  toJSON(): KeptLine {
+    return { points: this.#points, current: this.current.toJSON() };
+  }
+
+  restore({ current, points }: KeptLine, nowMs: number): void {
+    this.#points = points.filter(({ atMs }) => atMs <= nowMs).slice(-this.#pointsMax);
+    if (current.startMs <= nowMs) this.current = Gathered.from(current);
+    this.#nowMs = nowMs;
+  }
+
+  #end(atMs: number): void {
+    const lastMs = this.last?.atMs ?? atMs;
+    if (atMs - lastMs >= 2 * this.#pointMs) this.#push({ ...nothing, atMs: lastMs + this.#pointMs });
+    this.#push(this.current.pointAt(atMs));
+    this.before = this.current;
+    this.current = new Gathered();
+  }
+
+  #push(point: HistoryPoint): void {
+    this.#points.push(point);
+    if (this.#points.length > this.#pointsMax) this.#points.shift();
+  }
+
   #read(): HistoryView {
-    const kept = Math.min(this.#count, this.#pointsMax);
-    const valueAt = (point: number, index: number): number | null => {
-      const value = this.#numbers[((this.#count - kept + point) % this.#pointsMax) * series.length + index];
-      return value === undefined || Number.isNaN(value) ? null : value;
-    };
-    const columns = series.map(
-      (name, index) => [name, Array.from({ length: kept }, (_, point) => valueAt(point, index))] as const,
-    );
+    const points = [...this.#points];
+    if (this.current.seconds > 0) points.push(this.current.pointAt(this.#nowMs));
+    const columns = series.map((name) => [name, points.map((point) => point[name])] as const);
     return Object.fromEntries(columns) as unknown as HistoryView;
   }
 }
 
 export class History {
-  readonly #bounds: HistoryBounds;
+  readonly #sampleMs: number;
   readonly #lines: Readonly<Record<HistoryRange, Line>>;
   readonly #refusals = new Map<RefusalReason, number>();
-  /** Of the point of the hour that comes next, of the days, and of the one of the days before that. */
-  #short = new Gathered();
-  #long = new Gathered();
-  #longBefore = new Gathered();
-  #samplesOfLong = 0;
+  readonly #file: KeptFile;
+  readonly #log: Log;
+  #sample = new Gathered();
+  #sampledMs: number | null = null;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(bounds: HistoryBounds) {
-    this.#bounds = bounds;
-    this.#lines = { hour: new Line(bounds.historyPointsMax), days: new Line(bounds.historyLongPointsMax) };
+  private constructor(bounds: HistoryBounds, path: string, log: Log) {
+    this.#sampleMs = bounds.historySampleMs;
+    this.#lines = {
+      hour: new Line(bounds.historySampleMs, bounds.historyHourPointsMax),
+      day: new Line(DAY_POINT_MS, bounds.historyDayPointsMax),
+      week: new Line(WEEK_POINT_MS, bounds.historyWeekPointsMax),
+      days: new Line(DAYS_POINT_MS, bounds.historyDaysMax),
+    };
+    this.#file = new KeptFile(path);
+    this.#log = log;
   }
 
-  /** From now on takes a sample for each point of the hour. */
+  /** @param path of the file that keeps the points; one that is damaged counts as absent */
+  static async open(bounds: HistoryBounds, path: string, log: Log, nowMs = Date.now()): Promise<History> {
+    const history = new History(bounds, path, log);
+    try {
+      const kept = await history.#file.read();
+      if (kept === null) return history;
+      if (!isKept(kept)) throw new InvariantError('the file is not as a history is written');
+      for (const [range, line] of Object.entries(history.#lines))
+        line.restore(kept[range as HistoryRange], nowMs);
+    } catch (error) {
+      log.warn(
+        { path, reason: faultPlace(error) },
+        'the past of the live page cannot be read: it begins empty',
+      );
+    }
+    return history;
+  }
+
+  /** From now on takes samples. */
   watch(read: () => { readonly streams: ReadonlyMap<string, number>; readonly capacityRatio: number }): void {
+    this.#sampledMs = Date.now();
     this.#timer ??= setInterval(() => {
       const { capacityRatio, streams } = read();
       let open = 0;
       for (const count of streams.values()) open += count;
-      this.sample(open, capacityRatio, Date.now());
-    }, this.#bounds.historyPointMs).unref();
+      // A crash loses as much as a point of the day.
+      if (this.sample(open, capacityRatio, Date.now())) void this.#keep();
+    }, this.#sampleMs).unref();
   }
 
-  /** Idempotent. */
-  close(): void {
+  /** Writes the file. Idempotent, and never rejects. */
+  async close(): Promise<void> {
+    if (this.#timer !== undefined) this.sample(0, 0, Date.now());
     clearInterval(this.#timer);
+    this.#timer = undefined;
+    await this.#keep();
   }
 
   firstAudio(ms: number): void {
-    this.#short.times.record(Math.min(TIME_MS_MAX * TENTHS, Math.max(1, Math.round(ms * TENTHS))));
+    this.#sample.times.record(ms);
+  }
+
+  /** A request, or a context of a WebSocket, is over. */
+  ended(): void {
+    this.#sample.requests++;
   }
 
   refused(reason: RefusalReason): void {
-    this.#short.refusals++;
+    this.#sample.refusals++;
     this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + 1);
   }
 
   failed(): void {
-    this.#short.failures++;
+    this.#sample.failures++;
   }
 
-  /** Ends a point of the hour, and one of the days when it has all of its samples. */
-  sample(streams: number, capacityRatio: number, nowMs: number): void {
-    const { historyLongPointMs, historyPointMs } = this.#bounds;
-    const short = this.#short;
-    short.streams = streams;
-    short.capacityRatio = capacityRatio;
-    this.#short = new Gathered();
-    this.#lines.hour.add(short.pointAt(nowMs, historyPointMs));
-    this.#long.add(short);
-    if (++this.#samplesOfLong * historyPointMs < historyLongPointMs) return;
-    this.#samplesOfLong = 0;
-    this.#lines.days.add(this.#long.pointAt(nowMs, historyLongPointMs));
-    this.#longBefore = this.#long;
-    this.#long = new Gathered();
+  /** @returns whether a point of the day has ended */
+  sample(streams: number, capacityRatio: number, nowMs: number): boolean {
+    const sample = this.#sample;
+    this.#sample = new Gathered();
+    const sinceMs = nowMs - (this.#sampledMs ?? nowMs - this.#sampleMs);
+    this.#sampledMs = nowMs;
+    Object.assign(sample, {
+      seconds: Math.min(Math.max(1, sinceMs), 2 * this.#sampleMs) / 1_000,
+      streams,
+      capacityRatio,
+    });
+    const { day, days, hour, week } = this.#lines;
+    for (const line of [hour, week, days]) line.add(sample, this.#sampleMs, nowMs);
+    return day.add(sample, this.#sampleMs, nowMs);
   }
 
   /** First audio over the last five to ten minutes; `null` without a request. */
   get firstAudioMs(): Percentiles | null {
-    const all = newHistogram();
-    for (const { times } of [this.#short, this.#long, this.#longBefore]) if (times.count > 0) all.add(times);
-    return percentilesOf(all);
+    const all = new Times();
+    const { before, current } = this.#lines.day;
+    for (const { times } of [this.#sample, current, before]) all.add(times);
+    return all.percentiles;
   }
 
   /** By reason, since the start. */
@@ -192,12 +346,19 @@ export class History {
     return Object.fromEntries(this.#refusals);
   }
 
-  /** The newest points. */
-  get last(): Readonly<Record<HistoryRange, HistoryPoint | null>> {
-    return { hour: this.#lines.hour.last, days: this.#lines.days.last };
+  /** The newest point of the hour. */
+  get last(): HistoryPoint | null {
+    return this.#lines.hour.last;
   }
 
   view(range: HistoryRange): HistoryView {
     return this.#lines[range].view;
+  }
+
+  #keep(): Promise<void> {
+    return this.#file.write(this.#lines).catch((error: unknown) => {
+      const { code } = error as NodeJS.ErrnoException;
+      this.#log.warn({ reason: code ?? faultPlace(error) }, 'the past of the live page could not be written');
+    });
   }
 }

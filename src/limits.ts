@@ -255,12 +255,13 @@ export const limits = {
   requestsOfAccountMax: 1_000,
   /** The same of all accounts together, at about 400 bytes; the oldest goes. */
   requestsKeptMax: 10_000,
-  /** Points that the console's live page shows of the last hour, and of two days, at 64 bytes; the oldest goes. */
-  historyPointsMax: 360,
-  historyLongPointsMax: 576,
-  /** Milliseconds of such a point. */
-  historyPointMs: 10_000,
-  historyLongPointMs: 300_000,
+  /** Milliseconds between samples for the console's live page, each a point of its last hour. */
+  historySampleMs: 10_000,
+  /** Points that the page shows of the last hour, of a day by 5 minutes and of a week by hours, and days; the oldest goes. */
+  historyHourPointsMax: 360,
+  historyDayPointsMax: 288,
+  historyWeekPointsMax: 168,
+  historyDaysMax: 31,
   /** Samples of voices that the console keeps, at about 50 KiB; the oldest is made again. */
   consoleSamplesMax: 64,
   /** Samples of voices that are made at the same time; others wait. */

@@ -385,6 +385,7 @@ export class Metrics {
   /** A request, or a context of a WebSocket, is over; or one of its frames or texts was refused. */
   ended(request: EndedRequest): void {
     this.#past?.requests.add(request);
+    this.#past?.history.ended();
   }
 
   /** Since the start. */

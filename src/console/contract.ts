@@ -489,8 +489,8 @@ export interface LiveView {
   readonly eventLoopDelayMs: { readonly p50: number; readonly p99: number };
   /** Since the start, by reason. */
   readonly refusals: Readonly<Record<string, number>>;
-  /** The newest of `history`. */
-  readonly points: Readonly<Record<HistoryRange, HistoryPoint | null>>;
+  /** The newest of `history` over the hour. */
+  readonly point: HistoryPoint | null;
   readonly voices: number;
   readonly generations: { readonly current: number; readonly olderContexts: number };
 }

@@ -48,7 +48,8 @@ const summaries: Readonly<Record<DescribedCall, string>> = {
   withdrawInvitations: 'End the open invitations',
   removeUser: 'Remove a user, whose sessions and tokens end',
   reloadVoices: 'Read voices and lexicons again, without dropping a stream',
-  history: 'Streams, first audio, capacity, refusals and failures of the last hour, or of two days',
+  history:
+    'Requests, streams, first audio, capacity, refusals and failures of the last hour, day, week, or of each day',
   audit: 'A page of the audit table, the newest first',
 };
 

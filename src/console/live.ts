@@ -35,7 +35,7 @@ export const liveView = async (
     atMs: Date.now(),
     ready: reasons.length === 0,
     ...{ reasons, warnings, sockets, contexts, bufferedAudioMs, capacityRatio, voices },
-    ...{ firstAudioMs, lateChunks, refusals, points: last },
+    ...{ firstAudioMs, lateChunks, refusals, point: last },
     streams: Object.fromEntries(streams),
     threads: threads.counts,
     threadRestarts: restarts,

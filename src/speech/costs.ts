@@ -6,8 +6,8 @@
  * The figures of the last run are kept in a file. They come from real work, so they go before the measurement at the load,
  * unless the two differ so much that the voice or the machine is another one.
  */
-import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { Encoding } from '../api/formats.js';
+import { KeptFile } from '../kept-file.js';
 import type { Effort } from '../threads/effort.js';
 import type { VoiceCost } from '../threads/voices.js';
 
@@ -81,12 +81,11 @@ const isFigure = (value: unknown): value is VoiceCost => {
 const agree = (a: VoiceCost, b: VoiceCost): boolean => a.cpu <= b.cpu * AGREES && b.cpu <= a.cpu * AGREES;
 
 export class Costs {
-  readonly #file: string | null;
+  readonly #file: KeptFile | null;
   readonly #voices = new Map<string, Cost>();
   readonly #encodings = new Map<string, Cost>();
-  #keeping: Promise<void> | undefined;
 
-  private constructor(file: string | null) {
+  private constructor(file: KeptFile | null) {
     this.#file = file;
   }
 
@@ -95,14 +94,15 @@ export class Costs {
     return new Costs(null);
   }
 
-  /** @param file keeps the figures from run to run; one that cannot be read counts as absent */
-  static async read(file: string): Promise<Costs> {
+  /** @param path of the file that keeps the figures from run to run; one that cannot be read counts as absent */
+  static async read(path: string): Promise<Costs> {
+    const file = new KeptFile(path);
     const costs = new Costs(file);
     try {
-      const kept = JSON.parse(await readFile(file, 'utf8')) as { voices?: Figures; encodings?: Figures };
+      const kept = (await file.read()) as { voices?: Figures; encodings?: Figures } | null;
       for (const [table, figures] of [
-        [costs.#voices, kept.voices],
-        [costs.#encodings, kept.encodings],
+        [costs.#voices, kept?.voices],
+        [costs.#encodings, kept?.encodings],
       ] as const)
         for (const [name, figure] of Object.entries(figures ?? {}).slice(0, KEPT_MAX))
           if (isFigure(figure)) table.set(name, new Cost(figure, true));
@@ -142,23 +142,12 @@ export class Costs {
   }
 
   /** Writes the file, once at a time. @throws if the disk refuses */
-  keep(): Promise<void> {
-    this.#keeping ??= this.#write().finally(() => (this.#keeping = undefined));
-    return this.#keeping;
-  }
-
-  async #write(): Promise<void> {
-    if (this.#file === null) return;
+  async keep(): Promise<void> {
     const figures = (table: ReadonlyMap<string, Cost>) =>
       Object.fromEntries(
         [...table].filter(([, { isKnown }]) => isKnown).map(([name, { figure }]) => [name, figure]),
       );
-    const next = `${this.#file}.next`;
-    await writeFile(
-      next,
-      `${JSON.stringify({ voices: figures(this.#voices), encodings: figures(this.#encodings) }, null, 1)}\n`,
-    );
-    await rename(next, this.#file);
+    await this.#file?.write({ voices: figures(this.#voices), encodings: figures(this.#encodings) });
   }
 
   #measured(table: Map<string, Cost>, name: string, cost: VoiceCost): void {

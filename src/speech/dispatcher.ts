@@ -3,7 +3,6 @@
  * the threads and the scheduler.
  */
 import { availableParallelism } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { KeyedBudget } from '../byte-budget.js';
 import type { Config } from '../config.js';
 import { idleCpuMs } from '../process.js';
@@ -41,8 +40,6 @@ const MEASURE_MS = 500;
 const REFUSALS_LOGGED_MS = 10_000;
 /** Milliseconds between two writes of the costs. */
 const COSTS_KEPT_MS = 60_000;
-/** The end waits for the last write no longer. */
-const COSTS_END_MS = 1_000;
 
 export class Dispatcher implements Speech {
   readonly threads: Threads;
@@ -236,8 +233,7 @@ export class Dispatcher implements Speech {
   async close(timeoutMs: number): Promise<boolean> {
     clearInterval(this.#measuring);
     for (const context of [...this.#contexts.values()]) context.fail('the service is shutting down');
-    // A disk that hangs must not hold up the end.
-    await Promise.race([this.#keepCosts(), sleep(COSTS_END_MS, undefined, { ref: false })]);
+    await this.#keepCosts();
     return this.threads.close(timeoutMs);
   }
 

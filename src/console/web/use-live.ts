@@ -51,8 +51,10 @@ export const useLive = (): Live => {
   return live;
 };
 
-/** More than the service keeps of a range. */
+/** More points than the service keeps of an hour. */
 const pointsMax = 1_000;
+/** Of the longer ranges, the page asks again for all. */
+const pastMs = 300_000;
 
 const withPoint = (past: HistoryView, point: HistoryPoint): HistoryView =>
   Object.fromEntries(
@@ -62,18 +64,22 @@ const withPoint = (past: HistoryView, point: HistoryPoint): HistoryView =>
     ]),
   ) as unknown as HistoryView;
 
-/** The past as the service keeps it, and the points that came since the page asked. */
+/** The past as the service keeps it; of the hour, with the points that came since the page asked. */
 export const useHistory = (range: HistoryRange, { state, view }: Live): HistoryView | undefined => {
   const { answer } = useCall('history', { range });
   const shown = useRef<{ readonly answer: HistoryView; view: HistoryView } | null>(null);
   const wasLost = useRef(false);
   useEffect(() => {
-    // After a restart the service has another past.
+    // While the connection was lost, points were missed.
     if (state === 'connected' && wasLost.current) void refresh();
     wasLost.current = state === 'lost';
   }, [state]);
+  useEffect(() => {
+    const timer = setInterval(() => void refresh(), pastMs);
+    return () => clearInterval(timer);
+  }, []);
   if (answer !== undefined && shown.current?.answer !== answer) shown.current = { answer, view: answer };
-  const point = view?.points[range] ?? null;
+  const point = range === 'hour' ? (view?.point ?? null) : null;
   if (shown.current !== null && point !== null && point.atMs > (shown.current.view.atMs.at(-1) ?? 0))
     shown.current.view = withPoint(shown.current.view, point);
   return answer && shown.current?.view;

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { HistoryPoint, HistoryRange, HistoryView, LiveView } from '../../contract.js';
+import type { HistoryPoint, HistoryView, LiveView } from '../../contract.js';
 import {
   formatBytes,
   formatClock,
@@ -9,11 +9,14 @@ import {
   formatPercent,
   formatRatio,
   formatSeconds,
+  formatUtcDay,
   plural,
 } from '../format.js';
 import { Page, Problem, Waiting } from '../parts/page.js';
 import type { Plot } from './plots.js';
 import { Switch } from '../parts/switch.js';
+import { Table } from '../parts/table.js';
+import { useQuery } from '../route.js';
 import { type Live, useHistory, useLive } from '../use-live.js';
 
 /** At once, while the page waits for its figures. A failure is shown by each chart. */
@@ -50,12 +53,18 @@ const Tile = (props: {
   );
 };
 
-const spans = {
-  hour: { label: 'Last hour', seconds: 3_600 },
-  days: { label: 'Two days', seconds: 2 * 86_400 },
-} as const satisfies Record<HistoryRange, object>;
+const ranges = { hour: 'Last hour', day: 'Last day', week: 'Last week' } as const;
+type Range = keyof typeof ranges;
+const spanSeconds = { hour: 3_600, day: 86_400, week: 7 * 86_400 } as const satisfies Record<Range, number>;
 
-type Values = Exclude<keyof HistoryPoint, 'atMs'>;
+type Values = Exclude<keyof HistoryPoint, 'atMs' | 'seconds'>;
+
+/** Of a point, as its chart draws it. */
+const valueAt = (past: HistoryView, name: Values, index: number): number | null => {
+  const value = past[name][index] ?? null;
+  const seconds = past.seconds[index] ?? 0;
+  return value === null || (name !== 'refusals' && name !== 'failures') ? value : value / seconds;
+};
 
 interface Chart {
   readonly title: string;
@@ -104,7 +113,7 @@ const charts: readonly Chart[] = [
 const ChartView = (props: {
   readonly chart: Chart;
   readonly past: HistoryView;
-  readonly range: HistoryRange;
+  readonly range: Range;
   readonly children?: ComponentChildren;
 }) => {
   const { chart, past, range } = props;
@@ -113,10 +122,10 @@ const ChartView = (props: {
   const [point, setPoint] = useState<number | null>(null);
   const [isLost, setIsLost] = useState(false);
   const names = Object.keys(chart.lines) as Values[];
-  const data = useMemo(
-    () => [past.atMs.map((ms) => (ms ?? 0) / 1_000), ...names.map((name) => [...past[name]])] as const,
-    [past],
-  );
+  const data = useMemo(() => {
+    const values = names.map((name) => past.atMs.map((_, index) => valueAt(past, name, index)));
+    return [past.atMs.map((ms) => (ms ?? 0) / 1_000), ...values] as const;
+  }, [past]);
   const newest = useRef(data);
   newest.current = data;
   useEffect(() => {
@@ -124,7 +133,7 @@ const ChartView = (props: {
     loading.then(
       ({ drawLines }) => {
         if (isGone || box.current === null) return;
-        const options = { ...chart, spanSeconds: spans[range].seconds, onPoint: setPoint };
+        const options = { ...chart, spanSeconds: spanSeconds[range], onPoint: setPoint };
         plot.current = drawLines(box.current, [...newest.current], options);
       },
       () => setIsLost(true),
@@ -139,13 +148,13 @@ const ChartView = (props: {
   const last = past.atMs.length - 1;
   const at = point === null ? null : (past.atMs[point] ?? null);
   const valueOf = (name: Values, index: number): string => {
-    const value = past[name][index] ?? null;
+    const value = valueAt(past, name, index);
     return value === null ? '–' : chart.format(value);
   };
-  const most = (name: Values): number =>
-    past[name].reduce<number>((max, value) => Math.max(max, value ?? 0), 0);
+  const most = (index: number): number => Math.max(...data[index + 1]!.map((value) => value ?? 0), 0);
   const summary = names.map(
-    (name) => `${chart.lines[name] ?? ''}: ${valueOf(name, last)} now, ${chart.format(most(name))} at most`,
+    (name, index) =>
+      `${chart.lines[name] ?? ''}: ${valueOf(name, last)} now, ${chart.format(most(index))} at most`,
   );
   return (
     <figure class="card stack chart">
@@ -160,7 +169,7 @@ const ChartView = (props: {
         class="plot-box"
         ref={box}
         role="img"
-        aria-label={`${chart.title}, ${spans[range].label.toLowerCase()}. ${summary.join('. ')}.`}
+        aria-label={`${chart.title}, ${ranges[range].toLowerCase()}. ${summary.join('. ')}.`}
       />
       <ul class="row legend">
         {names.map((name, index) => (
@@ -241,25 +250,71 @@ const Figures = ({ view }: { readonly view: LiveView }) => {
   );
 };
 
+const dayMs = 86_400_000;
+
+/** The days, the newest first: their figures are numbers, where the charts show lines. */
+const Days = ({ past }: { readonly past: HistoryView }) => {
+  const today = Math.floor(Date.now() / dayMs);
+  const rows = past.atMs
+    .map((atMs, index) => ({ index, day: Math.floor(((atMs ?? 0) - 1) / dayMs) }))
+    .filter(({ index }) => past.seconds[index] !== null)
+    .reverse();
+  const column = (label: string, name: Values, format = formatNumber) => ({
+    label,
+    isNumber: true,
+    cell: ({ index }: { readonly index: number }) => {
+      const value = past[name][index] ?? null;
+      return value === null ? '–' : format(value);
+    },
+  });
+  return (
+    <section>
+      <h2>By day, in UTC</h2>
+      <Table
+        caption="Figures of each day"
+        none="The first figures come in a few seconds."
+        rows={rows}
+        rowsMax={2}
+        rowKey={({ day }) => day}
+        columns={[
+          {
+            label: 'Day',
+            cell: ({ day }) =>
+              day === today ? 'Today' : day === today - 1 ? 'Yesterday' : formatUtcDay(day * dayMs),
+          },
+          column('First audio, p50', 'p50Ms', milliseconds),
+          column('p95', 'p95Ms', milliseconds),
+          column('p99', 'p99Ms', milliseconds),
+          column('Requests', 'requests'),
+          column('Refused', 'refusals'),
+          column('Errors', 'failures'),
+          column('Most streams', 'streams'),
+        ]}
+      />
+    </section>
+  );
+};
+
 const lower = (reason: string): string => formatName(reason).toLowerCase();
 
 export const LivePage = () => {
-  const [range, setRange] = useState<HistoryRange>('hour');
+  const [range, setRange] = useQuery<Range>('range', 'hour', Object.keys(ranges) as Range[]);
   const live = useLive();
   const past = useHistory(range, live);
+  const days = useHistory('days', live);
   const { state, view } = live;
   const { label, kind } = states[state];
   const refusals = view === null ? '' : list(view.refusals, lower);
   return (
     <Page
       title="Live"
-      lead="What the service does now, and what it did since its start."
+      lead="What the service does now, and what it did in the last hour, day and week."
       actions={
         <>
           <Switch
             name="range"
             label="Range of the charts"
-            options={{ hour: spans.hour.label, days: spans.days.label }}
+            options={ranges}
             value={range}
             onChange={setRange}
           />
@@ -269,7 +324,7 @@ export const LivePage = () => {
         </>
       }
     >
-      {view === null || past === undefined ? (
+      {view === null || past === undefined || days === undefined ? (
         <Waiting />
       ) : (
         <>
@@ -280,6 +335,7 @@ export const LivePage = () => {
           )}
           {view.warnings.length > 0 && <div class="notice warn">{view.warnings.join(', ')}</div>}
           <Figures view={view} />
+          <Days past={days} />
           <div class="cells charts">
             {charts.map((chart) => (
               <ChartView key={chart.title} chart={chart} past={past} range={range}>
