@@ -17,6 +17,8 @@ const day = dates({ dateStyle: 'medium' });
 const dayUtc = dates({ dateStyle: 'medium', timeZone: 'UTC' });
 const minute = dates({ dateStyle: 'medium', timeStyle: 'short' });
 const minuteUtc = dates({ dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
+const timeOfDay = dates({ hour: '2-digit', minute: '2-digit' });
+const dayOfMonth = dates({ month: 'short', day: 'numeric' });
 const second = dates({ dateStyle: 'medium', timeStyle: 'medium' });
 const clock = dates({
   month: 'short',
@@ -39,6 +41,9 @@ export const formatDay = (ms: number): string => day().format(ms);
 export const formatUtcDay = (ms: number): string => dayUtc().format(ms);
 export const formatUtcTime = (ms: number): string => minuteUtc().format(ms);
 export const formatTime = (ms: number): string => minute().format(ms);
+/** On an axis of times so many milliseconds apart. */
+export const formatTick = (ms: number, apartMs: number): string =>
+  (apartMs < 86_400_000 ? timeOfDay() : dayOfMonth()).format(ms);
 export const formatClock = (ms: number): string => clock().format(ms);
 export const formatSecond = (ms: number): string => second().format(ms);
 

@@ -1,5 +1,5 @@
 /** The figures of the service, live, with its past. The page shows when the connection is lost, and connects again. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { HistoryPoint, HistoryRange, HistoryView, LiveView } from '../contract.js';
 import { call } from './call.js';
 import { refresh, useCall } from './use-call.js';
@@ -15,7 +15,7 @@ export interface Live {
 
 export const useLive = (): Live => {
   const [live, setLive] = useState<Live>({ view: null, state: 'connecting' });
-  useEffect(() => {
+  useLayoutEffect(() => {
     let source: EventSource | null = null;
     let timer: ReturnType<typeof setTimeout> | undefined;
 

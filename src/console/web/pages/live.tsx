@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { HistoryPoint, HistoryView, LiveView } from '../../contract.js';
 import {
   formatBytes,
@@ -34,24 +34,6 @@ const list = (counts: Readonly<Record<string, number>>, name = (key: string): st
     .join(', ');
 
 const milliseconds = (ms: number): string => `${formatNumber(Math.round(ms))} ms`;
-
-const Tile = (props: {
-  readonly label: string;
-  readonly below?: string;
-  readonly children: ComponentChildren;
-}) => {
-  // A space keeps the height of a tile without a text.
-  const { below = '' } = props;
-  return (
-    <div class="card">
-      <dt>{props.label}</dt>
-      <dd>
-        {props.children}
-        <span class="below">{below === '' ? '\u00a0' : below}</span>
-      </dd>
-    </div>
-  );
-};
 
 const ranges = { hour: 'Last hour', day: 'Last day', week: 'Last week' } as const;
 type Range = keyof typeof ranges;
@@ -128,7 +110,7 @@ const ChartView = (props: {
   }, [past]);
   const newest = useRef(data);
   newest.current = data;
-  useEffect(() => {
+  useLayoutEffect(() => {
     let isGone = false;
     loading.then(
       ({ drawLines }) => {
@@ -193,62 +175,60 @@ const states = {
   lost: { label: 'Connection lost, trying again', kind: 'bad' },
 } as const satisfies Record<Live['state'], object>;
 
-const Figures = ({ view }: { readonly view: LiveView }) => {
-  const { firstAudioMs, generations } = view;
-  const older = plural(generations.olderContexts, 'context');
-  return (
-    <dl class="cells tiles">
-      <Tile label="Streams" below={list(view.streams)}>
-        {formatNumber(sum(view.streams))}
-      </Tile>
-      <Tile
-        label="Capacity in use"
-        below={view.capacityRatio >= 1 ? 'New speech is refused' : 'Speech needed in time'}
-      >
-        {formatPercent(view.capacityRatio)}
-      </Tile>
-      <Tile
-        label="First audio, p50"
-        below={
-          firstAudioMs === null
-            ? 'No request in five minutes'
-            : `p95 ${milliseconds(firstAudioMs.p95)}, p99 ${milliseconds(firstAudioMs.p99)}`
-        }
-      >
-        {firstAudioMs === null ? '–' : milliseconds(firstAudioMs.p50)}
-      </Tile>
-      <Tile label="Late chunks" below="Since the start">
-        {formatNumber(view.lateChunks)}
-      </Tile>
-      <Tile label="WebSockets" below={plural(view.contexts, 'context')}>
-        {formatNumber(view.sockets)}
-      </Tile>
-      <Tile label="Audio waiting" below="Seconds, not sent yet">
-        {formatSeconds(view.bufferedAudioMs)}
-      </Tile>
-      <Tile label="Event loop delay, p50" below={`p99 ${milliseconds(view.eventLoopDelayMs.p99)}`}>
-        {milliseconds(view.eventLoopDelayMs.p50)}
-      </Tile>
-      <Tile label="Memory">{formatBytes(view.memoryBytes)}</Tile>
-      <Tile
-        label="Threads"
-        below={[list(view.threads), plural(sum(view.threadRestarts), 'restart')].join(', ')}
-      >
-        {formatNumber(sum(view.threads))}
-      </Tile>
-      <Tile
-        label="Voices"
-        below={
-          generations.olderContexts === 0
-            ? `Generation ${formatNumber(generations.current)}`
-            : `Generation ${formatNumber(generations.current)}, ${older} on older ones`
-        }
-      >
-        {formatNumber(view.voices)}
-      </Tile>
-    </dl>
-  );
+const threadNames: Readonly<Record<string, string>> = { synthesis: 'for speech', actor: 'for encoding' };
+
+/** A figure, and a line below it. Before the first view they are empty, and keep their height. */
+type Tile = (view: LiveView) => readonly [figure: string, below?: string];
+
+const tiles: Readonly<Record<string, Tile>> = {
+  Streams: ({ streams }) => [formatNumber(sum(streams)), list(streams)],
+  'Capacity in use': ({ capacityRatio }) => [
+    formatPercent(capacityRatio),
+    capacityRatio >= 1 ? 'New speech is refused' : 'Speech needed in time',
+  ],
+  'First audio, p50': ({ firstAudioMs }) =>
+    firstAudioMs === null
+      ? ['–', 'No request in five minutes']
+      : [
+          milliseconds(firstAudioMs.p50),
+          `p95 ${milliseconds(firstAudioMs.p95)}, p99 ${milliseconds(firstAudioMs.p99)}`,
+        ],
+  'Late chunks': ({ lateChunks }) => [formatNumber(lateChunks), 'Since the start'],
+  WebSockets: ({ contexts, sockets }) => [formatNumber(sockets), plural(contexts, 'context')],
+  'Audio waiting': ({ bufferedAudioMs }) => [`${formatSeconds(bufferedAudioMs)} s`, 'Not sent yet'],
+  'Event loop delay, p50': ({ eventLoopDelayMs: { p50, p99 } }) => [
+    milliseconds(p50),
+    `p99 ${milliseconds(p99)}`,
+  ],
+  Memory: ({ memoryBytes }) => [formatBytes(memoryBytes)],
+  Threads: ({ threadRestarts, threads }) => [
+    formatNumber(sum(threads)),
+    `${list(threads, (name) => threadNames[name] ?? name)}, ${plural(sum(threadRestarts), 'restart')}`,
+  ],
+  Voices: ({ generations: { current, olderContexts }, voices }) => [
+    formatNumber(voices),
+    olderContexts === 0
+      ? plural(current - 1, 'reload')
+      : `${plural(olderContexts, 'stream')} on voices before the reload`,
+  ],
 };
+
+const Figures = ({ view }: { readonly view: LiveView | null }) => (
+  <dl class="cells tiles">
+    {Object.entries(tiles).map(([label, read]) => {
+      const [figure, below = '\u00a0'] = view === null ? ['\u00a0'] : read(view);
+      return (
+        <div class="card" key={label}>
+          <dt>{label}</dt>
+          <dd>
+            {figure}
+            <span class="below">{below || '\u00a0'}</span>
+          </dd>
+        </div>
+      );
+    })}
+  </dl>
+);
 
 const dayMs = 86_400_000;
 
@@ -324,16 +304,16 @@ export const LivePage = () => {
         </>
       }
     >
-      {view === null || past === undefined || days === undefined ? (
+      {view?.ready === false && (
+        <div class="notice bad">
+          Not ready: {view.reasons.join(', ')}. Load balancers send no requests here.
+        </div>
+      )}
+      {view !== null && view.warnings.length > 0 && <div class="notice warn">{view.warnings.join(', ')}</div>}
+      {past === undefined || days === undefined ? (
         <Waiting />
       ) : (
         <>
-          {!view.ready && (
-            <div class="notice bad">
-              Not ready: {view.reasons.join(', ')}. Load balancers send no requests here.
-            </div>
-          )}
-          {view.warnings.length > 0 && <div class="notice warn">{view.warnings.join(', ')}</div>}
           <Figures view={view} />
           <Days past={days} />
           <div class="cells charts">
@@ -341,7 +321,9 @@ export const LivePage = () => {
               <ChartView key={chart.title} chart={chart} past={past} range={range}>
                 {'refusals' in chart.lines && (
                   <p class="small muted">
-                    {refusals === '' ? (
+                    {view === null ? (
+                      '\u00a0'
+                    ) : refusals === '' ? (
                       'Nothing was refused since the start.'
                     ) : (
                       <>

@@ -1,17 +1,23 @@
 /** Canvases that uPlot draws: they follow the size of their element, and the colours of the page. Loaded with the first plot. */
 import uPlot from 'uplot';
+import { formatTick } from '../format.js';
 import { onTheme } from '../theme.js';
 import { type PlotData, stepMs } from './usage-data.js';
 
-const value = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
+/** Colours that were read. Each costs the page a pass over its styles. */
+const colors = new Map<string, string>();
+onTheme(() => colors.clear());
 
 /** The colour of a custom property with `light-dark()`, which a canvas does not know. */
 const resolved = (name: string): string => {
+  let color = colors.get(name);
+  if (color !== undefined) return color;
   const probe = document.createElement('span');
-  probe.style.color = value(name).trim();
+  probe.style.color = `var(${name})`;
   document.body.append(probe);
-  const { color } = getComputedStyle(probe);
+  ({ color } = getComputedStyle(probe));
   probe.remove();
+  colors.set(name, color);
   return color;
 };
 
@@ -163,7 +169,6 @@ const alone = (values: uPlot.AlignedData[number]): number[] =>
 
 export const drawLines = (element: HTMLElement, data: uPlot.AlignedData, options: LinesOptions): Plot => {
   const { colors, format, highestMin, onPoint, spanSeconds } = options;
-  const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
   return keepDrawn(element, data, ({ axis, colorOf, grid }) => ({
     cursor: {
       y: false,
@@ -190,7 +195,8 @@ export const drawLines = (element: HTMLElement, data: uPlot.AlignedData, options
         size: 28,
         grid: { show: false },
         space: 64,
-        values: (_, splits) => splits.map((seconds) => time.format(seconds * 1_000)),
+        values: (_, splits, _axis, _space, increment) =>
+          splits.map((seconds) => formatTick(seconds * 1_000, increment * 1_000)),
       },
       { ...axis, size: 60, grid, space: 32, values: (_, splits) => splits.map(format) },
     ],

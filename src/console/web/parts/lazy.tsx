@@ -1,34 +1,28 @@
 /** Pages whose code the browser loads when they are first shown. */
 import type { FunctionComponent } from 'preact';
-import { useEffect, useReducer } from 'preact/hooks';
+import { useLayoutEffect, useReducer } from 'preact/hooks';
 import { Problem, Waiting } from './page.js';
 
-type Loaded = FunctionComponent | 'lost' | null;
+const Lost = () => (
+  <Problem
+    refusal={{ message: 'This page did not load. The service may have a new version.' }}
+    onRetry={() => location.reload()}
+  />
+);
 
 export const lazyPage = (load: () => Promise<FunctionComponent>): FunctionComponent => {
-  let loaded: Loaded = null;
+  let Loaded: FunctionComponent | null = null;
   return () => {
     const [, redraw] = useReducer((count: number) => count + 1, 0);
-    const get = () => {
-      load()
-        .then(
-          (page) => (loaded = page),
-          () => (loaded = 'lost'),
-        )
-        .finally(() => redraw(undefined));
-    };
-    useEffect(() => {
-      if (loaded === null) get();
+    useLayoutEffect(() => {
+      if (Loaded !== null) return;
+      void load()
+        .catch(() => Lost)
+        .then((page) => {
+          Loaded = page;
+          redraw(undefined);
+        });
     }, []);
-    if (loaded === null) return <Waiting />;
-    if (loaded === 'lost')
-      return (
-        <Problem
-          refusal={{ message: 'This page did not load. The service may have a new version.' }}
-          onRetry={() => location.reload()}
-        />
-      );
-    const Page = loaded;
-    return <Page />;
+    return Loaded === null ? <Waiting /> : <Loaded />;
   };
 };
