@@ -1,4 +1,4 @@
-/** How the last requests ended, for the console: in memory only, and nothing that a client wrote. */
+/** How the last requests ended, for the console: in memory only, and nothing that a client wrote but the id of a voice. */
 import type { RefusalReason } from './refusals.js';
 
 /** `aborted`: the client left. `cancelled`: it cancelled a context. The service ends the others. */
@@ -24,7 +24,7 @@ export interface EndedRequest {
   readonly accountId?: number | undefined;
   /** As in the metrics. */
   readonly route: string;
-  /** Of the voices that exist. */
+  /** That exists, or that was asked for: see `askedVoice`. */
   readonly voice?: string | undefined;
   readonly characters?: number | undefined;
   /** Absent: no answer had begun. */
@@ -34,6 +34,9 @@ export interface EndedRequest {
   readonly firstAudioMs?: number | undefined;
   readonly totalMs: number;
 }
+
+/** The id of a voice that does not exist; `undefined` if it may be a text in the wrong place. */
+export const askedVoice = (id: string): string | undefined => (/^[\w.+-]{1,64}$/.test(id) ? id : undefined);
 
 /** The four ways to end. */
 export type RequestEnd = 'complete' | 'refused' | 'failed' | 'stopped';

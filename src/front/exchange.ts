@@ -57,7 +57,7 @@ export class Exchange implements InFlight {
   readonly trace: Trace | null;
   /** For the log; set once it is known. */
   characters: number | undefined;
-  /** The same, of a voice that exists. */
+  /** The same: see `askedVoice`. */
   voice: string | undefined;
   hasContext = false;
   sender: InFlight['sender'];

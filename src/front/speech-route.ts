@@ -16,6 +16,7 @@ import type { ApiBounds } from '../api/issues.js';
 import { isWholeFraming, type Frame, type Framing } from '../threads/messages.js';
 import type { FrameSink, Speech } from '../speech/speech.js';
 import { errors } from '../errors.js';
+import { askedVoice } from '../recent-requests.js';
 import type { RefusalReason } from '../metrics.js';
 import { codePointCount } from '../text/code-points.js';
 import { readBody } from './body-reader.js';
@@ -128,6 +129,7 @@ export const speak = (
   const speakerIds = voicesOf(key, parts.speech.voices.speakerIds);
   const { voiceId } = request.settings;
   if (!speakerIds.includes(voiceId)) {
+    exchange.voice = askedVoice(voiceId);
     const answer = exchange.services.errors.unknownVoice(voiceId, speakerIds);
     replyRefused(exchange, 'voiceUnknown', answer);
     return;

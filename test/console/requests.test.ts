@@ -47,6 +47,8 @@ t.test('requests over HTTP, spoken, refused, failed and left', async (t) => {
   });
   await post('/v1/tts', { text: 'A secret text.', voice: 'a secret voice' });
   t.match(await rowWith('/v1/tts', 'voiceUnknown'), { voice: null, status: 422, end: 'refused' });
+  await post('/v1/tts/stream', { text: 'A secret text.', voice: 'wrenn' });
+  t.match(await rowWith('/v1/tts/stream', 'voiceUnknown'), { voice: 'wrenn' }, 'an id is kept, and no text');
   await post('/v1/tts', { text: 7 });
   t.match(await rowWith('/v1/tts', 'requestInvalid'), { status: 422, characters: null });
   await post('/v1/tts', speak, 'svc_sk_secret');

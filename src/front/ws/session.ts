@@ -11,7 +11,7 @@ import { quoted } from '../../api/quoted.js';
 import { errors } from '../../errors.js';
 import { forgetLastMatch } from '../../last-match.js';
 import type { RefusalReason } from '../../metrics.js';
-import type { RequestOutcome } from '../../recent-requests.js';
+import { askedVoice, type RequestOutcome } from '../../recent-requests.js';
 import type { Waiting } from '../../store/allotments.js';
 import type { TickActions } from '../../tick.js';
 import { describeFault } from '../../fault.js';
@@ -310,7 +310,8 @@ export class Session {
   #start(frame: StartFrame, isTaken: boolean): boolean {
     const { contextId } = frame;
     const refusal = this.#opener.refusalOf(frame, isTaken, this.#contexts.size);
-    if (refusal !== null) return this.#refuse(refusal.reason, refusal.text, contextId);
+    if (refusal !== null)
+      return this.#refuse(refusal.reason, refusal.text, contextId, null, frame.settings.voiceId);
     const context = this.#opener.open(frame);
     if (context === 'contextPoolExhausted')
       return this.#refuse(context, errors.unavailable.socketText, contextId);
@@ -378,15 +379,17 @@ export class Session {
     text: string,
     contextId: string | null,
     flushId: string | null = null,
+    voiceId = '',
   ): boolean {
     const { protocol } = this.#parts;
-    this.#noteRefusal(reason);
+    this.#parts.metrics.refused(reason);
+    this.#list('refused', undefined, reason, askedVoice(voiceId));
     this.#outbox.answer(this.#lane, protocol.error(reason, text, contextId, flushId));
     return false;
   }
 
   /** @param context whose text or flush it was, or which it ends */
-  #noteRefusal(refusal: RefusalReason, context?: SocketContext): void {
+  #noteRefusal(refusal: RefusalReason, context: SocketContext): void {
     this.#parts.metrics.refused(refusal);
     this.#list('refused', context, refusal);
   }
@@ -397,11 +400,16 @@ export class Session {
     if (context.outcome !== 'refused') this.#list(context.outcome ?? outcome, context);
   }
 
-  #list(outcome: RequestOutcome, context?: SocketContext, refusal?: RefusalReason): void {
+  #list(
+    outcome: RequestOutcome,
+    context?: SocketContext,
+    refusal?: RefusalReason,
+    voice = context?.voiceId,
+  ): void {
     const { clock, id, key, metrics, route } = this.#parts;
     const { accountId, keyId } = key();
     metrics.ended({
-      ...{ requestId: id, keyId, accountId, route, status: 101, outcome, refusal, voice: context?.voiceId },
+      ...{ requestId: id, keyId, accountId, route, status: 101, outcome, refusal, voice },
       ...(refusal === undefined && {
         characters: context?.characters,
         firstAudioMs: context?.firstAudioMs,

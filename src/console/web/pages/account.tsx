@@ -1,10 +1,9 @@
 /** One account: its keys, usage and users, and for operators its credit, suspension and deletion. */
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
 import type { AccountView, SpeakingDefaults } from '../../contract.js';
 import { call } from '../call.js';
 import { formatTime, plural } from '../format.js';
-import { Ask, Confirm } from '../parts/dialog.js';
+import { Ask, ConfirmButton, DialogButton } from '../parts/dialog.js';
 import { changedIn } from '../parts/form.js';
 import { Empty, Page, Shown } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
@@ -43,9 +42,7 @@ const ChangeSpeech = ({ account, onClose }: Of & { readonly onClose: () => void 
 /** One act on the account: what it is, and the button that asks for it. */
 const Act = (props: {
   readonly title: string;
-  readonly button: string;
-  readonly danger?: boolean;
-  readonly onClick: () => void;
+  readonly button: ComponentChildren;
   readonly children: ComponentChildren;
 }) => (
   <section class="card between">
@@ -53,88 +50,99 @@ const Act = (props: {
       <h2>{props.title}</h2>
       <p class="muted">{props.children}</p>
     </div>
-    <button type="button" class={props.danger === true ? 'button danger' : 'button'} onClick={props.onClick}>
-      {props.button}
-    </button>
+    {props.button}
   </section>
 );
 
 const Manage = ({ account }: Of) => {
-  const [asked, setAsked] = useState<'speech' | 'limit' | 'suspend' | 'delete' | null>(null);
   const { accountId, metered, name, suspendedAtMs } = account;
   const suspended = suspendedAtMs !== null;
-  const close = () => setAsked(null);
-  const suspend = async () => {
-    await call('suspendAccount', { accountId, suspended: !suspended });
-    return suspended ? `${name} is resumed.` : `${name} is suspended.`;
-  };
-  const removeLimit = async () => {
-    await call('meterAccount', { accountId, metered: false, credits: 0 });
-    return `${name} has no credit limit.`;
-  };
-  const remove = async () => {
-    await call('deleteAccount', { accountId });
-    showToast(`${name} is deleted.`);
-    navigate('/accounts', { replace: true });
-  };
+  const suspend = suspended ? 'Resume' : 'Suspend';
   return (
     <div class="stack">
-      <Act title="Speech" button="Change speech" onClick={() => setAsked('speech')}>
+      <Act
+        title="Speech"
+        button={
+          <DialogButton label="Change speech">
+            {(close) => <ChangeSpeech account={account} onClose={close} />}
+          </DialogButton>
+        }
+      >
         {speakingWords(account).join(', ') || 'The account sets nothing for its keys.'} Holds where neither a
         request nor its key says otherwise.
       </Act>
       {metered && (
-        <Act title="Credit limit" button="Remove limit" onClick={() => setAsked('limit')}>
+        <Act
+          title="Credit limit"
+          button={
+            <ConfirmButton
+              label="Remove limit"
+              kind=""
+              title={`Remove the credit limit of ${name}?`}
+              act="Remove limit"
+              onAct={async () => {
+                await call('meterAccount', { accountId, metered: false, credits: 0 });
+                return `${name} has no credit limit.`;
+              }}
+            >
+              <p>
+                The account never runs out of credit then. You can limit it again: the credit that is left
+                stays.
+              </p>
+            </ConfirmButton>
+          }
+        >
           {creditsLeft(account)}. Requests that need more are refused.
         </Act>
       )}
       <Act
-        title={suspended ? 'Resume' : 'Suspend'}
-        button={suspended ? 'Resume account' : 'Suspend account'}
-        onClick={() => setAsked('suspend')}
+        title={suspend}
+        button={
+          <ConfirmButton
+            label={`${suspend} account`}
+            kind=""
+            title={`${suspend} ${name}?`}
+            act={`${suspend} account`}
+            onAct={async () => {
+              await call('suspendAccount', { accountId, suspended: !suspended });
+              return suspended ? `${name} is resumed.` : `${name} is suspended.`;
+            }}
+          >
+            <p>
+              {suspended
+                ? 'Its keys work again at once.'
+                : 'Its keys are refused, their WebSockets are closed, and its playground falls silent. Requests that speak already are spoken to their end.'}
+            </p>
+          </ConfirmButton>
+        }
       >
         {suspended
           ? `Suspended on ${formatTime(suspendedAtMs)}. Its keys are refused until you resume it.`
           : 'Refuses all its keys at once and closes their WebSockets, until you resume it. No data is lost.'}
       </Act>
-      <Act title="Delete" button="Delete account" danger onClick={() => setAsked('delete')}>
+      <Act
+        title="Delete"
+        button={
+          <ConfirmButton
+            label="Delete account"
+            kind="danger"
+            title={`Delete ${name}?`}
+            act="Delete account"
+            onAct={async () => {
+              await call('deleteAccount', { accountId });
+              showToast(`${name} is deleted.`);
+              navigate('/accounts', { replace: true });
+            }}
+          >
+            <p>
+              {plural(account.keys, 'key')} and {plural(account.users, 'user')} are removed with it. This
+              cannot be undone.
+            </p>
+          </ConfirmButton>
+        }
+      >
         Revokes its keys and removes its users. This cannot be undone. Its usage stays on record.
       </Act>
-      {asked === 'speech' && <ChangeSpeech account={account} onClose={close} />}
-      {asked === 'limit' && (
-        <Confirm
-          title={`Remove the credit limit of ${name}?`}
-          act="Remove limit"
-          onAct={removeLimit}
-          onClose={close}
-        >
-          <p>
-            The account never runs out of credit then. You can limit it again: the credit that is left stays.
-          </p>
-        </Confirm>
-      )}
-      {asked === 'suspend' && (
-        <Confirm
-          title={suspended ? `Resume ${name}?` : `Suspend ${name}?`}
-          act={suspended ? 'Resume account' : 'Suspend account'}
-          onAct={suspend}
-          onClose={close}
-        >
-          <p>
-            {suspended
-              ? 'Its keys work again at once.'
-              : 'Its keys are refused, their WebSockets are closed, and its playground falls silent. Requests that speak already are spoken to their end.'}
-          </p>
-        </Confirm>
-      )}
-      {asked === 'delete' && (
-        <Confirm title={`Delete ${name}?`} act="Delete account" onAct={remove} onClose={close}>
-          <p>
-            {plural(account.keys, 'key')} and {plural(account.users, 'user')} are removed with it. This cannot
-            be undone.
-          </p>
-        </Confirm>
-      )}
     </div>
   );
 };

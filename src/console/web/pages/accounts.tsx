@@ -1,8 +1,7 @@
-import { useState } from 'preact/hooks';
 import type { AccountView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber } from '../format.js';
-import { Ask } from '../parts/dialog.js';
+import { Ask, DialogButton } from '../parts/dialog.js';
 import { Choice, CsvLink, saveCsv, Search } from '../parts/filters.js';
 import { Field, numberOf, textOf } from '../parts/form.js';
 import { Empty, Page, Shown, Time } from '../parts/page.js';
@@ -69,16 +68,15 @@ const download = (rows: readonly AccountView[]): void =>
 
 export const AccountsPage = () => {
   const accounts = useCall('accounts', {});
-  const [isCreating, setIsCreating] = useState(false);
   const [search, setSearch] = useQuery<string>('search', '');
   const [state, setState] = useQuery<State>('state', 'all', Object.keys(states) as State[]);
   const isShown = (account: AccountView) =>
     (state === 'all' || stateOf(account) === state) &&
     account.name.toLowerCase().includes(search.toLowerCase());
   const create = (
-    <button type="button" class="button primary" onClick={() => setIsCreating(true)}>
-      Create account
-    </button>
+    <DialogButton label="Create account" kind="primary">
+      {(close) => <CreateAccount onClose={close} />}
+    </DialogButton>
   );
   return (
     <Page title="Accounts" lead="An account holds credit, keys and users." actions={create}>
@@ -136,7 +134,6 @@ export const AccountsPage = () => {
           );
         }}
       </Shown>
-      {isCreating && <CreateAccount onClose={() => setIsCreating(false)} />}
     </Page>
   );
 };

@@ -4,7 +4,7 @@ import type { AccountView, AlertView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatTime, plural } from '../format.js';
 import { CopyBlock } from '../parts/copy.js';
-import { Confirm, Dialog } from '../parts/dialog.js';
+import { ConfirmButton, Dialog } from '../parts/dialog.js';
 import { Field, Form, textOf, useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
@@ -68,7 +68,6 @@ const Alerts = (props: { readonly alerts: readonly AlertView[]; readonly isOfAll
 const WebhookCard = ({ accountId }: { readonly accountId: number }) => {
   const webhook = useCall('webhook', { accountId });
   const [secret, setSecret] = useState<string | null>(null);
-  const [isRemoving, setIsRemoving] = useState(false);
   const { act, refusal, running } = useAct();
   const test = () =>
     void act(async () => {
@@ -121,9 +120,17 @@ const WebhookCard = ({ accountId }: { readonly accountId: number }) => {
                   <button type="button" class="button small" aria-disabled={running} onClick={test}>
                     Send a test
                   </button>
-                  <button type="button" class="button small" onClick={() => setIsRemoving(true)}>
-                    Remove webhook
-                  </button>
+                  <ConfirmButton
+                    label="Remove webhook"
+                    title="Remove the webhook?"
+                    act="Remove"
+                    onAct={async () => {
+                      await call('setWebhook', { accountId, url: null });
+                      return 'The webhook is removed.';
+                    }}
+                  >
+                    <p>Alerts are then shown in the console only.</p>
+                  </ConfirmButton>
                 </span>
               </div>
             )}
@@ -137,19 +144,6 @@ const WebhookCard = ({ accountId }: { readonly accountId: number }) => {
             <CopyBlock text={secret} label="Secret" />
           </div>
         </Dialog>
-      )}
-      {isRemoving && (
-        <Confirm
-          title="Remove the webhook?"
-          act="Remove"
-          onClose={() => setIsRemoving(false)}
-          onAct={async () => {
-            await call('setWebhook', { accountId, url: null });
-            return 'The webhook is removed.';
-          }}
-        >
-          <p>Alerts are then shown in the console only.</p>
-        </Confirm>
       )}
     </section>
   );

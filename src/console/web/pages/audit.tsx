@@ -23,6 +23,27 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
+/** What the words of an action itself do not say. */
+const actions: Readonly<Record<string, string>> = {
+  'account.change': 'Speech of the account changed',
+  'account.credit': 'Credit added',
+  'account.meter': 'Credit limit changed',
+  'account.webhook': 'Webhook changed',
+  'console.claim': 'First operator joined',
+  'console.link': 'Link for an operator made',
+  'lexicon.add': 'Word added to the lexicon',
+  'lexicon.remove': 'Word removed from the lexicon',
+  'playground.open': 'Playground of an account used',
+  'session.refuse': 'Sign-in refused',
+  'session.signIn': 'Signed in',
+  'session.signOut': 'Signed out',
+  'user.changePassword': 'Password changed',
+  'user.invite': 'User invited',
+  'user.join': 'User joined',
+  'user.recover': 'Password set by a link',
+  'user.withdrawInvitations': 'Invitations withdrawn',
+};
+
 const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
   const [rows, setRows] = useState<readonly AuditRow[] | null>(null);
   const [isEnd, setIsEnd] = useState(false);
@@ -48,7 +69,7 @@ const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
         rows={rows}
         rowKey={({ auditId }) => auditId}
         columns={[
-          { label: 'Action', cell: ({ action }) => formatName(action) },
+          { label: 'Action', cell: ({ action }) => actions[action] ?? formatName(action) },
           {
             label: 'Who',
             cell: ({ account, actor }) => (account === null ? actor : `${actor} of ${account}`),

@@ -1,9 +1,8 @@
 /** The credit of an account, in words, and what adds to it. */
-import { useState } from 'preact/hooks';
 import type { AccountView } from '../../contract.js';
 import { call } from '../call.js';
 import { plural } from '../format.js';
-import { Ask } from '../parts/dialog.js';
+import { Ask, DialogButton } from '../parts/dialog.js';
 import { Field, numberOf } from '../parts/form.js';
 
 export const creditsLeft = ({ metered, balance }: AccountView): string =>
@@ -11,29 +10,27 @@ export const creditsLeft = ({ metered, balance }: AccountView): string =>
 
 /** For operators: a button and its dialog. */
 export const AddCredit = ({ account }: { readonly account: AccountView }) => {
-  const [isAsking, setIsAsking] = useState(false);
   const { accountId, metered, name } = account;
   const act = metered ? 'Add credit' : 'Limit credit';
   return (
-    <>
-      <button type="button" class="button" onClick={() => setIsAsking(true)}>
-        {act}
-      </button>
-      {isAsking && (
+    <DialogButton label={act}>
+      {(close) => (
         <Ask
           title={`${act}: ${name}`}
           act={act}
-          onClose={() => setIsAsking(false)}
+          onClose={close}
           onAct={async (values) => {
             const credits = numberOf(values, 'credits') ?? 0;
             if (metered) await call('credit', { accountId, credits });
             else await call('meterAccount', { accountId, metered: true, credits });
-            return `${name} got ${plural(credits, 'credit')}.`;
+            return metered
+              ? `${plural(credits, 'credit')} added to ${name}.`
+              : `${name} can spend ${plural(credits, 'credit')} now.`;
           }}
         >
           <Field
             name="credits"
-            label="Credits"
+            label={metered ? 'Credits to add' : 'Credits that it can spend'}
             type="number"
             required
             min={metered ? 1 : 0}
@@ -42,11 +39,11 @@ export const AddCredit = ({ account }: { readonly account: AccountView }) => {
             hint={
               metered
                 ? `${creditsLeft(account)} now.`
-                : 'The account has no limit now. From then on it can spend only these credits and what it had left. What it spent beyond is free.'
+                : 'The account has no limit now. It gets one: these credits, and those it had left before. When they are spent, its requests are refused.'
             }
           />
         </Ask>
       )}
-    </>
+    </DialogButton>
   );
 };

@@ -3,15 +3,13 @@ import { useState } from 'preact/hooks';
 import type { AccountView, KeyView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber, formatTime, plural } from '../format.js';
-import { Confirm } from '../parts/dialog.js';
+import { ConfirmButton, DialogButton } from '../parts/dialog.js';
 import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
 import { Empty, Page, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { useCall } from '../use-call.js';
 import { ChangeKey, CreateKey } from './key-dialogs.js';
 import { speakingWords } from './speaking.js';
-
-type Asked = { readonly act: 'change' | 'revoke'; readonly key: KeyView } | { readonly act: 'create' };
 
 const State = ({ shown }: { readonly shown: KeyView }) => {
   if (shown.revokedAtMs !== null) return <span class="badge">Revoked</span>;
@@ -30,10 +28,10 @@ const limitsOf = ({ expiresAtMs, creditLimit, spent, voices }: KeyView): string[
     : [voices.length === 1 ? `Voice ${voices[0] ?? ''}` : plural(voices.length, 'voice')]),
 ];
 
-const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (asked: Asked) => void }) => (
+const KeyTable = ({ rows }: { readonly rows: readonly KeyView[] }) => (
   <Table
     caption="Keys"
-    rows={props.rows}
+    rows={rows}
     rowKey={({ keyId }) => keyId}
     columns={[
       {
@@ -86,22 +84,24 @@ const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (ask
         cell: (key) =>
           key.revokedAtMs === null && (
             <span class="row">
-              <button
-                type="button"
-                class="button small"
-                aria-label={`Change ${key.name || key.prefix}`}
-                onClick={() => props.ask({ act: 'change', key })}
+              <DialogButton label="Change" of={key.name || key.prefix} kind="small">
+                {(close) => <ChangeKey shown={key} onClose={close} />}
+              </DialogButton>
+              <ConfirmButton
+                label="Revoke"
+                of={key.name || key.prefix}
+                title={`Revoke ${key.name || key.prefix}?`}
+                act="Revoke key"
+                onAct={async () => {
+                  await call('revokeKey', { keyId: key.keyId });
+                  return 'Key revoked.';
+                }}
               >
-                Change
-              </button>
-              <button
-                type="button"
-                class="button small"
-                aria-label={`Revoke ${key.name || key.prefix}`}
-                onClick={() => props.ask({ act: 'revoke', key })}
-              >
-                Revoke
-              </button>
+                <p>
+                  Programs with the key <code>{key.prefix}…</code> are refused at once, and their WebSockets
+                  are closed. Requests that speak already are spoken to their end. This cannot be undone.
+                </p>
+              </ConfirmButton>
             </span>
           ),
       },
@@ -109,30 +109,12 @@ const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (ask
   />
 );
 
-const RevokeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClose: () => void }) => (
-  <Confirm
-    title={`Revoke ${shown.name || shown.prefix}?`}
-    act="Revoke key"
-    onClose={onClose}
-    onAct={async () => {
-      await call('revokeKey', { keyId: shown.keyId });
-      return 'Key revoked.';
-    }}
-  >
-    <p>
-      Programs with the key <code>{shown.prefix}…</code> are refused at once, and their WebSockets are closed.
-      Requests that speak already are spoken to their end. This cannot be undone.
-    </p>
-  </Confirm>
-);
-
 export const Keys = ({ account }: { readonly account: AccountView }) => {
   const keys = useCall('keys', { accountId: account.accountId });
-  const [asked, setAsked] = useState<Asked | null>(null);
-  const close = () => setAsked(null);
+  const [isCreating, setIsCreating] = useState(false);
   const ofAccount = speakingWords(account);
   const create = (
-    <button type="button" class="button primary" onClick={() => setAsked({ act: 'create' })}>
+    <button type="button" class="button primary" onClick={() => setIsCreating(true)}>
       Create key
     </button>
   );
@@ -158,22 +140,20 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
                   {ofAccount.length > 0 && (
                     <p class="muted">Where a key sets nothing: {ofAccount.join(', ')}.</p>
                   )}
-                  <KeyTable rows={valid} ask={setAsked} />
+                  <KeyTable rows={valid} />
                 </>
               )}
               {revoked.length > 0 && (
                 <details>
                   <summary>{plural(revoked.length, 'revoked key')}</summary>
-                  <KeyTable rows={revoked} ask={setAsked} />
+                  <KeyTable rows={revoked} />
                 </details>
               )}
             </>
           );
         }}
       </Shown>
-      {asked?.act === 'create' && <CreateKey accountId={account.accountId} onClose={close} />}
-      {asked?.act === 'change' && <ChangeKey shown={asked.key} onClose={close} />}
-      {asked?.act === 'revoke' && <RevokeKey shown={asked.key} onClose={close} />}
+      {isCreating && <CreateKey accountId={account.accountId} onClose={() => setIsCreating(false)} />}
     </>
   );
 };

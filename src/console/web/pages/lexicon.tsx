@@ -1,11 +1,10 @@
 /** The words of an account's lexicon: search, hear, add, remove. */
 import { useState } from 'preact/hooks';
-import type { WordView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatNumber, plural } from '../format.js';
 import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
 import { AddWord, HearButton } from '../parts/add-word.js';
-import { Confirm } from '../parts/dialog.js';
+import { ConfirmButton } from '../parts/dialog.js';
 import { Choice, Search } from '../parts/filters.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -16,14 +15,8 @@ const Words = (props: { readonly accountId: number; readonly voices: readonly st
   const { accountId, voices } = props;
   const [search, setSearch] = useQuery<string>('search', '');
   const [voice, setVoice] = useQuery<string>('voice', voices[0] ?? '', voices);
-  const [removing, setRemoving] = useState<WordView | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const words = useCall('words', { accountId, search });
-  const remove = async () => {
-    const word = removing?.word ?? '';
-    await call('removeWord', { accountId, word });
-    return `${word} is out of the lexicon. The next utterance says it as the voice does.`;
-  };
   return (
     <>
       <section class="card">
@@ -78,16 +71,20 @@ const Words = (props: { readonly accountId: number; readonly voices: readonly st
                             onProblem={setProblem}
                           />
                           {row.isOwn ? (
-                            <button
-                              type="button"
-                              class="button small"
-                              aria-label={`Remove ${row.word}`}
-                              onClick={() => setRemoving(row)}
+                            <ConfirmButton
+                              label="Remove"
+                              of={row.word}
+                              title={`Remove ${row.word}?`}
+                              act="Remove word"
+                              onAct={async () => {
+                                await call('removeWord', { accountId, word: row.word });
+                                return `${row.word} is out of the lexicon. The next utterance says it as the voice does.`;
+                              }}
                             >
-                              Remove
-                            </button>
+                              <p>It is no longer said as “{row.spoken}”, from the next utterance on.</p>
+                            </ConfirmButton>
                           ) : (
-                            <span class="hint">In a file of an operator</span>
+                            <span class="hint">Set by an operator</span>
                           )}
                         </span>
                       ),
@@ -108,16 +105,6 @@ const Words = (props: { readonly accountId: number; readonly voices: readonly st
           </>
         )}
       </Shown>
-      {removing !== null && (
-        <Confirm
-          title={`Remove ${removing.word}?`}
-          act="Remove word"
-          onAct={remove}
-          onClose={() => setRemoving(null)}
-        >
-          <p>It is no longer said as “{removing.spoken}”, from the next utterance on.</p>
-        </Confirm>
-      )}
     </>
   );
 };

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { call } from '../call.js';
 import { formatTime } from '../format.js';
-import { Confirm } from '../parts/dialog.js';
+import { ConfirmButton } from '../parts/dialog.js';
 import { Field, Form } from '../parts/form.js';
 import { Page } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
@@ -11,7 +11,6 @@ import { useConsole, useUser } from '../session.js';
 export const ProfilePage = () => {
   const user = useUser();
   const { session, become } = useConsole();
-  const [isEnding, setIsEnding] = useState(false);
   // A new form is an empty one.
   const [formKey, setFormKey] = useState(0);
   const role =
@@ -68,22 +67,18 @@ export const ProfilePage = () => {
             <h2>Sessions</h2>
             <p class="muted">Signs you out on all devices, including this one, and ends your tokens.</p>
           </div>
-          <button type="button" class="button" onClick={() => setIsEnding(true)}>
-            Sign out everywhere
-          </button>
+          <ConfirmButton
+            label="Sign out everywhere"
+            kind=""
+            title="Sign out everywhere?"
+            act="Sign out everywhere"
+            onAct={async () => become(await call('signOut', { everywhere: true }), '/sign-in')}
+          >
+            <p>You can sign in again with your name and password.</p>
+          </ConfirmButton>
         </section>
         <p class="hint">Syrinx {session.version}</p>
       </div>
-      {isEnding && (
-        <Confirm
-          title="Sign out everywhere?"
-          act="Sign out everywhere"
-          onAct={async () => become(await call('signOut', { everywhere: true }), '/sign-in')}
-          onClose={() => setIsEnding(false)}
-        >
-          <p>You can sign in again with your name and password.</p>
-        </Confirm>
-      )}
     </Page>
   );
 };

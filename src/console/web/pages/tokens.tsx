@@ -1,10 +1,9 @@
 /** Tokens that programs use in the user's name. */
 import { useState } from 'preact/hooks';
-import type { TokenView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatTime } from '../format.js';
 import { CopyBlock } from '../parts/copy.js';
-import { Confirm, Dialog } from '../parts/dialog.js';
+import { ConfirmButton, Dialog, DialogButton } from '../parts/dialog.js';
 import { Field, Form, numberOf, textOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -62,15 +61,11 @@ const CreateToken = ({ onClose }: { readonly onClose: () => void }) => {
 
 export const Tokens = () => {
   const tokens = useCall('tokens', {});
-  const [isCreating, setIsCreating] = useState(false);
-  const [revoked, setRevoked] = useState<TokenView | null>(null);
   return (
     <section class="card">
       <div class="between">
         <h2>Tokens</h2>
-        <button type="button" class="button" onClick={() => setIsCreating(true)}>
-          Create token
-        </button>
+        <DialogButton label="Create token">{(close) => <CreateToken onClose={close} />}</DialogButton>
       </div>
       <p class="muted">
         For programs that use the <a href="/docs">administration API</a> in your name. A new password ends
@@ -90,10 +85,20 @@ export const Tokens = () => {
                 {
                   label: 'Acts',
                   isAction: true,
-                  cell: (token) => (
-                    <button type="button" class="button small danger" onClick={() => setRevoked(token)}>
-                      Revoke
-                    </button>
+                  cell: ({ name }) => (
+                    <ConfirmButton
+                      label="Revoke"
+                      of={name}
+                      kind="small danger"
+                      title={`Revoke ${name}?`}
+                      act="Revoke token"
+                      onAct={async () => {
+                        await call('revokeToken', { name });
+                        return `${name} is revoked.`;
+                      }}
+                    >
+                      <p>Programs that use it are refused at once.</p>
+                    </ConfirmButton>
                   ),
                 },
               ]}
@@ -101,21 +106,6 @@ export const Tokens = () => {
           )
         }
       </Shown>
-      {isCreating && <CreateToken onClose={() => setIsCreating(false)} />}
-      {revoked !== null && (
-        <Confirm
-          title={`Revoke ${revoked.name}?`}
-          act="Revoke token"
-          onAct={async () => {
-            await call('revokeToken', { name: revoked.name });
-            await refresh();
-            setRevoked(null);
-          }}
-          onClose={() => setRevoked(null)}
-        >
-          <p>Programs that use it are refused at once.</p>
-        </Confirm>
-      )}
     </section>
   );
 };

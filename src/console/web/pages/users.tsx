@@ -1,10 +1,10 @@
 /** The users of an account, or the operators: who they are, invitations, removal. */
 import { useState } from 'preact/hooks';
-import type { Invited, InvitationLink, User } from '../../contract.js';
+import type { Invited, InvitationLink } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber, formatTime } from '../format.js';
 import { CopyBlock } from '../parts/copy.js';
-import { Confirm, Dialog } from '../parts/dialog.js';
+import { ConfirmButton, Dialog } from '../parts/dialog.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Problem, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -48,32 +48,25 @@ export const useInvitation = (accountId: number | null) => {
 /** For operators. Nothing while no invitation is open. */
 export const OpenInvitations = ({ accountId }: { readonly accountId: number | null }) => {
   const { answer } = useCall('invitations', { accountId });
-  const [isAsking, setIsAsking] = useState(false);
   const last = answer?.at(-1);
   if (answer === undefined || last === undefined) return null;
-  const withdraw = async () => {
-    await call('withdrawInvitations', { accountId });
-    return 'No invitation is open now.';
-  };
   return (
     <div class="between">
       <p class="muted">
         {answer.length === 1 ? 'An invitation is' : `${formatNumber(answer.length)} invitations are`} open, to
         become {invitedAs(last)}, until <Time ms={last.expiresAtMs} format={formatTime} />.
       </p>
-      <button type="button" class="button small" onClick={() => setIsAsking(true)}>
-        Withdraw
-      </button>
-      {isAsking && (
-        <Confirm
-          title="Withdraw all open invitations?"
-          act="Withdraw invitations"
-          onAct={withdraw}
-          onClose={() => setIsAsking(false)}
-        >
-          <p>Their links stop working at once. You can invite again at any time.</p>
-        </Confirm>
-      )}
+      <ConfirmButton
+        label="Withdraw"
+        title="Withdraw all open invitations?"
+        act="Withdraw invitations"
+        onAct={async () => {
+          await call('withdrawInvitations', { accountId });
+          return 'No invitation is open now.';
+        }}
+      >
+        <p>Their links stop working at once. You can invite again at any time.</p>
+      </ConfirmButton>
     </div>
   );
 };
@@ -87,75 +80,61 @@ export const UserTable = ({
 }) => {
   const me = useUser();
   const users = useCall('users', { accountId });
-  const [removing, setRemoving] = useState<User | null>(null);
-  const remove = async () => {
-    if (removing === null) return;
-    await call('removeUser', { userId: removing.userId });
-    return `${removing.name} is removed.`;
-  };
   return (
-    <>
-      <Shown of={users}>
-        {(rows) =>
-          rows.length === 0 ? (
-            empty
-          ) : (
-            <Table
-              caption="Users"
-              rows={rows}
-              rowKey={({ userId }) => userId}
-              columns={[
-                {
-                  label: 'Name',
-                  cell: ({ name, userId }) => (
-                    <>
-                      {name} {userId === me.userId && <span class="badge">You</span>}
-                    </>
+    <Shown of={users}>
+      {(rows) =>
+        rows.length === 0 ? (
+          empty
+        ) : (
+          <Table
+            caption="Users"
+            rows={rows}
+            rowKey={({ userId }) => userId}
+            columns={[
+              {
+                label: 'Name',
+                cell: ({ name, userId }) => (
+                  <>
+                    {name} {userId === me.userId && <span class="badge">You</span>}
+                  </>
+                ),
+              },
+              { label: 'Joined', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatDay} /> },
+              {
+                label: 'Last seen',
+                cell: ({ lastSeenAtMs }) =>
+                  lastSeenAtMs === null ? 'Never' : <Time ms={lastSeenAtMs} format={formatTime} />,
+              },
+              {
+                label: 'Actions',
+                isAction: true,
+                cell: ({ name, role, userId }) =>
+                  me.role === 'operator' &&
+                  userId !== me.userId && (
+                    <ConfirmButton
+                      label="Remove"
+                      of={name}
+                      title={`Remove ${name}?`}
+                      act="Remove user"
+                      onAct={async () => {
+                        await call('removeUser', { userId });
+                        return `${name} is removed.`;
+                      }}
+                    >
+                      <p>
+                        {name} is signed out everywhere at once.{' '}
+                        {role === 'operator'
+                          ? 'All open invitations are withdrawn.'
+                          : 'The account’s keys stay valid.'}
+                      </p>
+                    </ConfirmButton>
                   ),
-                },
-                { label: 'Joined', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatDay} /> },
-                {
-                  label: 'Last seen',
-                  cell: ({ lastSeenAtMs }) =>
-                    lastSeenAtMs === null ? 'Never' : <Time ms={lastSeenAtMs} format={formatTime} />,
-                },
-                {
-                  label: 'Actions',
-                  isAction: true,
-                  cell: (user) =>
-                    me.role === 'operator' &&
-                    user.userId !== me.userId && (
-                      <button
-                        type="button"
-                        class="button small"
-                        aria-label={`Remove ${user.name}`}
-                        onClick={() => setRemoving(user)}
-                      >
-                        Remove
-                      </button>
-                    ),
-                },
-              ]}
-            />
-          )
-        }
-      </Shown>
-      {removing !== null && (
-        <Confirm
-          title={`Remove ${removing.name}?`}
-          act="Remove user"
-          onAct={remove}
-          onClose={() => setRemoving(null)}
-        >
-          <p>
-            {removing.name} is signed out everywhere at once.{' '}
-            {removing.role === 'operator'
-              ? 'All open invitations are withdrawn.'
-              : 'The account’s keys stay valid.'}
-          </p>
-        </Confirm>
-      )}
-    </>
+              },
+            ]}
+          />
+        )
+      }
+    </Shown>
   );
 };
 

@@ -99,7 +99,7 @@ export const AddWord = (props: {
           <Field name="word" label="Word" defaultValue={props.word} required maxLength={200} />
           <Field
             name="spoken"
-            label="Say"
+            label="Say it as"
             hint="Another spelling, or phonemes between slashes: /təˈmɑːtoʊ/"
             defaultValue={props.spoken ?? ''}
             required

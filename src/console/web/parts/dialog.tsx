@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { refresh } from '../use-call.js';
 import { Form } from './form.js';
 import { Icon } from './icon.js';
@@ -88,5 +88,39 @@ export const Ask = (props: {
   </Dialog>
 );
 
+interface ButtonOptions {
+  readonly label: string;
+  /** For screen readers: which one of several. */
+  readonly of?: string;
+  /** Classes of the button. */
+  readonly kind?: string;
+}
+
+/** A button with its dialog: each row of a table can have its own. */
+export const DialogButton = (
+  props: ButtonOptions & { readonly children: (close: () => void) => ComponentChildren },
+) => {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <button
+        type="button"
+        class={`button ${props.kind ?? ''}`}
+        aria-label={props.of && `${props.label} ${props.of}`}
+        onClick={() => setIsOpen(true)}
+      >
+        {props.label}
+      </button>
+      {isOpen && props.children(() => setIsOpen(false))}
+    </>
+  );
+};
+
+type AskOptions = Omit<Parameters<typeof Ask>[0], 'danger' | 'onClose'>;
+
 /** Asks before an act that cannot be undone. */
-export const Confirm = (props: Omit<Parameters<typeof Ask>[0], 'danger'>) => <Ask danger {...props} />;
+export const ConfirmButton = ({ label, of, kind = 'small', ...ask }: ButtonOptions & AskOptions) => (
+  <DialogButton label={label} kind={kind} {...(of !== undefined && { of })}>
+    {(close) => <Ask danger {...ask} onClose={close} />}
+  </DialogButton>
+);
