@@ -1,4 +1,6 @@
 /** The live page: charts of the past, and what it shows while the service goes away and comes back. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { freePort, SCRIPTED, spawnService, speech, until } from '../support/service.js';
 import { ask, noBrowser, startConsole } from './browser-rig.js';
@@ -35,8 +37,15 @@ t.test(
     await figure.getByText(/^\d+ \w+,? \d\d:\d\d:\d\d$/).waitFor();
     t.match(await ada.page.locator('figure').first().innerText(), /\d\d:\d\d:\d\d/, 'in all charts at once');
 
-    await ada.page.getByText('Two days').click();
-    await chart('Streams, two days').waitFor();
+    await ada.page.getByText('Last week').click();
+    await chart('Streams, last week').waitFor();
+    t.match(ada.page.url(), /range=week/);
+    const today = ada.page.getByRole('row', { name: /^Today/ });
+    t.match(
+      await today.innerText(),
+      /Today\s+\d+ ms\s+\d+ ms\s+\d+ ms\s+2\s+1\s+0\s/,
+      'p50, p95, p99 and counts',
+    );
     await ada.page.getByRole('link', { name: 'Refused requests' }).click();
     await ada.sees('Requests');
     await ada.page.getByText('Key unknown').waitFor();
@@ -44,6 +53,31 @@ t.test(
     t.strictSame(ada.complaints, []);
   },
 );
+
+t.test('after a restart the page shows the p95 of yesterday', { skip: noBrowser }, async (t) => {
+  const service = spawnService(t, { CONSOLE_PORT: '0' }, SCRIPTED);
+  await service.listening();
+  const { dataDir } = service;
+  await service.stop();
+  const file = join(dataDir, 'history.json');
+  const kept = JSON.parse(readFileSync(file, 'utf8')) as { days: { points: object[] } };
+  const midnightMs = Math.floor(Date.now() / 86_400_000) * 86_400_000;
+  const day = { seconds: 86_000, streams: 7, capacityRatio: 0.5, requests: 1_234, refusals: 5, failures: 0 };
+  kept.days.points = [{ ...day, atMs: midnightMs, p50Ms: 21, p95Ms: 47.3, p99Ms: 88 }];
+  writeFileSync(file, JSON.stringify(kept));
+
+  const rig = await startConsole(t, { DATA_DIR: dataDir });
+  const ada = await rig.arrive();
+  await ada.join(rig.claimLink, 'Ada', 'Claim this console');
+  await ada.page.goto('/live');
+  const yesterday = ada.page.getByRole('row', { name: /^Yesterday/ });
+  await yesterday.waitFor();
+  t.strictSame((await yesterday.innerText()).split(/\s{2,}|\t|\n/).filter(Boolean), [
+    ...['Yesterday', '21 ms', '47 ms', '88 ms', '1,234', '5', '0', '7'],
+  ]);
+  t.strictSame(await ada.violations(), []);
+  t.strictSame(ada.complaints, []);
+});
 
 t.test('the live page says when the connection is lost, and recovers', { skip: noBrowser }, async (t) => {
   const env = { CONSOLE_PORT: String(await freePort()) };

@@ -102,7 +102,7 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
   await t.test('a word is heard, added, found and removed', async (t) => {
     await page.goto(`/lexicon?account=${accountId}`);
     await ada.field('Word').fill('Syrinx');
-    await ada.field('Say').fill('SEER inks');
+    await ada.field('Say it as').fill('SEER inks');
     const heard = page.waitForResponse(/api\/hear/);
     await ada.button('Hear it').click();
     t.equal((await heard).status(), 200);

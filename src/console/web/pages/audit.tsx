@@ -5,7 +5,7 @@ import { formatName, formatTime } from '../format.js';
 import { Choice, CsvLink, Search } from '../parts/filters.js';
 import { useAct } from '../parts/form.js';
 import { Page, Problem, Time, Waiting } from '../parts/page.js';
-import { Table } from '../parts/table.js';
+import { More, Table } from '../parts/table.js';
 import { useQuery } from '../route.js';
 
 /** Rows of each page but the last. */
@@ -79,17 +79,7 @@ const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
           { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
         ]}
       />
-      {rows.length > 0 && (
-        <p>
-          {isEnd ? (
-            <span class="muted">No more rows.</span>
-          ) : (
-            <button type="button" class="button" aria-disabled={running} onClick={() => void more()}>
-              Show more
-            </button>
-          )}
-        </p>
-      )}
+      {rows.length > 0 && <More isEnd={isEnd} running={running} onMore={more} />}
     </>
   );
 };

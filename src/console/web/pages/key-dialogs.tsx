@@ -4,11 +4,10 @@ import type { KeyChanges, KeyPropertiesView, KeyView } from '../../contract.js';
 import { call, CallError } from '../call.js';
 import { hostOf, WayLines, waysOf } from '../connect/ways.js';
 import { CopyBlock } from '../parts/copy.js';
-import { Dialog } from '../parts/dialog.js';
-import { changedIn, Field, Form, numberOf, textOf, useProblemOf } from '../parts/form.js';
+import { Ask, Dialog } from '../parts/dialog.js';
+import { changedIn, Field, numberOf, textOf, useProblemOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
-import { showToast } from '../parts/toast.js';
 import { useConsole } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 import { SpeakingFields, speakingIn } from './speaking.js';
@@ -176,36 +175,31 @@ export const CreateKey = ({
     );
   }
   return (
-    <Dialog title="Create key" onClose={onClose} key="create">
-      <Form
-        submit="Create key"
-        onCancel={onClose}
-        onSubmit={async (values) => {
-          const { key } = await call('createKey', { accountId, properties: propertiesOf(values) });
-          setSecret(key);
-          await refresh();
-        }}
-      >
-        <PropertyFields of={null} />
-      </Form>
-    </Dialog>
+    <Ask
+      title="Create key"
+      act="Create key"
+      onClose={onClose}
+      onAct={async (values) => {
+        setSecret((await call('createKey', { accountId, properties: propertiesOf(values) })).key);
+        await refresh();
+      }}
+    >
+      <PropertyFields of={null} />
+    </Ask>
   );
 };
 
 export const ChangeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClose: () => void }) => (
-  <Dialog title={`Change ${shown.name || shown.prefix}`} onClose={onClose}>
-    <Form
-      submit="Save"
-      onCancel={onClose}
-      onSubmit={async (values) => {
-        const changes = changedIn(shownOf(propertiesOf(values)), shownOf(shown));
-        if (Object.keys(changes).length > 0) await call('changeKey', { keyId: shown.keyId, changes });
-        await refresh();
-        showToast('Key changed.');
-        onClose();
-      }}
-    >
-      <PropertyFields of={shown} />
-    </Form>
-  </Dialog>
+  <Ask
+    title={`Change ${shown.name || shown.prefix}`}
+    act="Save"
+    onClose={onClose}
+    onAct={async (values) => {
+      const changes = changedIn(shownOf(propertiesOf(values)), shownOf(shown));
+      if (Object.keys(changes).length > 0) await call('changeKey', { keyId: shown.keyId, changes });
+      return 'Key changed.';
+    }}
+  >
+    <PropertyFields of={shown} />
+  </Ask>
 );

@@ -8,7 +8,7 @@ import { Dialog } from '../parts/dialog.js';
 import { Choice } from '../parts/filters.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
-import { Table, type Column } from '../parts/table.js';
+import { More, Table, type Column } from '../parts/table.js';
 import { useQuery } from '../route.js';
 import { refresh, useCall } from '../use-call.js';
 import { requestWords } from './request-words.js';
@@ -239,15 +239,7 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
                   columns={[...firstColumns(names, setShown), ...otherColumns]}
                 />
               </div>
-              <p>
-                {before === null ? (
-                  <span class="muted">No older ones.</span>
-                ) : (
-                  <button type="button" class="button" aria-disabled={running} onClick={() => void more()}>
-                    Show more
-                  </button>
-                )}
-              </p>
+              <More isEnd={before === null} running={running} onMore={more} />
             </>
           )
         }

@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks';
 import { call } from '../call.js';
 import { formatTime } from '../format.js';
 import { CopyBlock } from '../parts/copy.js';
-import { ConfirmButton, Dialog, DialogButton } from '../parts/dialog.js';
-import { Field, Form, numberOf, textOf } from '../parts/form.js';
+import { Ask, ConfirmButton, Dialog, DialogButton } from '../parts/dialog.js';
+import { Field, numberOf, textOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { refresh, useCall } from '../use-call.js';
@@ -27,35 +27,34 @@ const CreateToken = ({ onClose }: { readonly onClose: () => void }) => {
       </Dialog>
     );
   return (
-    <Dialog title="Create token" onClose={onClose}>
-      <Form
-        submit="Create token"
-        onCancel={onClose}
-        onSubmit={async (values) => {
-          const question = { name: textOf(values, 'name'), days: numberOf(values, 'days') ?? DAYS_DEFAULT };
-          setToken((await call('createToken', question)).token);
-          void refresh();
-        }}
-      >
-        <Field
-          name="name"
-          label="Name"
-          required
-          maxLength={64}
-          autocomplete="off"
-          hint="The program that uses it, such as “billing”."
-        />
-        <Field
-          name="days"
-          label="Days until it expires"
-          type="number"
-          min={1}
-          max={DAYS_MAX}
-          step={1}
-          defaultValue={DAYS_DEFAULT}
-        />
-      </Form>
-    </Dialog>
+    <Ask
+      title="Create token"
+      act="Create token"
+      onClose={onClose}
+      onAct={async (values) => {
+        const question = { name: textOf(values, 'name'), days: numberOf(values, 'days') ?? DAYS_DEFAULT };
+        setToken((await call('createToken', question)).token);
+        void refresh();
+      }}
+    >
+      <Field
+        name="name"
+        label="Name"
+        required
+        maxLength={64}
+        autocomplete="off"
+        hint="The program that uses it, such as “billing”."
+      />
+      <Field
+        name="days"
+        label="Days until it expires"
+        type="number"
+        min={1}
+        max={DAYS_MAX}
+        step={1}
+        defaultValue={DAYS_DEFAULT}
+      />
+    </Ask>
   );
 };
 

@@ -241,43 +241,40 @@ const Balance = ({ account }: { readonly account: AccountView }) => {
         <strong>{formatNumber(account.balance)}</strong>
       </div>
       <Shown of={balance}>
-        {(rows) =>
-          rows.length === 0 ? (
-            <Empty title="No credit granted yet" />
-          ) : (
-            <Table
-              caption="History of the balance, the newest first"
-              isList
-              rowsMax={firstRows}
-              rows={rows}
-              rowKey={({ atMs, kind }) => `${kind}${atMs}`}
-              columns={[
-                {
-                  label: 'What',
-                  cell: ({ atMs, kind }) => (
-                    <>
-                      {kind === 'grant' ? 'Credit granted' : 'Spent on this day'}
-                      <span class="below">
-                        <Time ms={atMs} format={kind === 'grant' ? formatUtcTime : formatUtcDay} />, UTC
-                      </span>
-                    </>
-                  ),
-                },
-                {
-                  label: 'Credits',
-                  isNumber: true,
-                  cell: ({ amount }) => (amount > 0 ? '+' : '') + formatNumber(amount),
-                },
-                {
-                  label: 'Balance',
-                  isNumber: true,
-                  isDetail: true,
-                  cell: ({ balance: after }) => formatNumber(after),
-                },
-              ]}
-            />
-          )
-        }
+        {(rows) => (
+          <Table
+            none={<Empty title="No credit granted yet" />}
+            caption="History of the balance, the newest first"
+            isList
+            rowsMax={firstRows}
+            rows={rows}
+            rowKey={({ atMs, kind }) => `${kind}${atMs}`}
+            columns={[
+              {
+                label: 'What',
+                cell: ({ atMs, kind }) => (
+                  <>
+                    {kind === 'grant' ? 'Credit granted' : 'Spent on this day'}
+                    <span class="below">
+                      <Time ms={atMs} format={kind === 'grant' ? formatUtcTime : formatUtcDay} />, UTC
+                    </span>
+                  </>
+                ),
+              },
+              {
+                label: 'Credits',
+                isNumber: true,
+                cell: ({ amount }) => (amount > 0 ? '+' : '') + formatNumber(amount),
+              },
+              {
+                label: 'Balance',
+                isNumber: true,
+                isDetail: true,
+                cell: ({ balance: after }) => formatNumber(after),
+              },
+            ]}
+          />
+        )}
       </Shown>
     </section>
   );

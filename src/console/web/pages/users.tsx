@@ -82,58 +82,55 @@ export const UserTable = ({
   const users = useCall('users', { accountId });
   return (
     <Shown of={users}>
-      {(rows) =>
-        rows.length === 0 ? (
-          empty
-        ) : (
-          <Table
-            caption="Users"
-            rows={rows}
-            rowKey={({ userId }) => userId}
-            columns={[
-              {
-                label: 'Name',
-                cell: ({ name, userId }) => (
-                  <>
-                    {name} {userId === me.userId && <span class="badge">You</span>}
-                  </>
+      {(rows) => (
+        <Table
+          caption="Users"
+          none={empty}
+          rows={rows}
+          rowKey={({ userId }) => userId}
+          columns={[
+            {
+              label: 'Name',
+              cell: ({ name, userId }) => (
+                <>
+                  {name} {userId === me.userId && <span class="badge">You</span>}
+                </>
+              ),
+            },
+            { label: 'Joined', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatDay} /> },
+            {
+              label: 'Last seen',
+              cell: ({ lastSeenAtMs }) =>
+                lastSeenAtMs === null ? 'Never' : <Time ms={lastSeenAtMs} format={formatTime} />,
+            },
+            {
+              label: 'Actions',
+              isAction: true,
+              cell: ({ name, role, userId }) =>
+                me.role === 'operator' &&
+                userId !== me.userId && (
+                  <ConfirmButton
+                    label="Remove"
+                    of={name}
+                    title={`Remove ${name}?`}
+                    act="Remove user"
+                    onAct={async () => {
+                      await call('removeUser', { userId });
+                      return `${name} is removed.`;
+                    }}
+                  >
+                    <p>
+                      {name} is signed out everywhere at once.{' '}
+                      {role === 'operator'
+                        ? 'All open invitations are withdrawn.'
+                        : 'The account’s keys stay valid.'}
+                    </p>
+                  </ConfirmButton>
                 ),
-              },
-              { label: 'Joined', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatDay} /> },
-              {
-                label: 'Last seen',
-                cell: ({ lastSeenAtMs }) =>
-                  lastSeenAtMs === null ? 'Never' : <Time ms={lastSeenAtMs} format={formatTime} />,
-              },
-              {
-                label: 'Actions',
-                isAction: true,
-                cell: ({ name, role, userId }) =>
-                  me.role === 'operator' &&
-                  userId !== me.userId && (
-                    <ConfirmButton
-                      label="Remove"
-                      of={name}
-                      title={`Remove ${name}?`}
-                      act="Remove user"
-                      onAct={async () => {
-                        await call('removeUser', { userId });
-                        return `${name} is removed.`;
-                      }}
-                    >
-                      <p>
-                        {name} is signed out everywhere at once.{' '}
-                        {role === 'operator'
-                          ? 'All open invitations are withdrawn.'
-                          : 'The account’s keys stay valid.'}
-                      </p>
-                    </ConfirmButton>
-                  ),
-              },
-            ]}
-          />
-        )
-      }
+            },
+          ]}
+        />
+      )}
     </Shown>
   );
 };

@@ -28,8 +28,8 @@ export const Table = <Row,>(props: {
   readonly isList?: boolean;
   /** More rows come after a click. */
   readonly rowsMax?: number;
-  /** In the place of a table without rows. */
-  readonly none?: string;
+  /** In the place of a table without rows: a text, or an `Empty`. */
+  readonly none?: ComponentChildren;
 }) => {
   const [isWhole, setIsWhole] = useState(false);
   const classOf = ({ isAction, isDetail, isNumber }: Column<Row>) =>
@@ -53,10 +53,12 @@ export const Table = <Row,>(props: {
       ),
     );
   if (props.rows.length === 0 && props.none !== undefined)
-    return (
+    return typeof props.none === 'string' ? (
       <p class="muted" role="status">
         {props.none}
       </p>
+    ) : (
+      props.none
     );
   const { rows, rowsMax = rows.length } = props;
   const table = (
@@ -101,3 +103,20 @@ export const Table = <Row,>(props: {
     </>
   );
 };
+
+/** Below a table that has only the first rows. */
+export const More = (props: {
+  readonly isEnd: boolean;
+  readonly running: boolean;
+  readonly onMore: () => unknown;
+}) => (
+  <p>
+    {props.isEnd ? (
+      <span class="muted">No older ones.</span>
+    ) : (
+      <button type="button" class="button" aria-disabled={props.running} onClick={() => void props.onMore()}>
+        Show more
+      </button>
+    )}
+  </p>
+);
