@@ -55,7 +55,7 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
         .getByRole('row')
         .count()
         .then(async () => {
-          await page.getByText('Account: create').first().waitFor();
+          await page.getByText('Account created').first().waitFor();
           return page.getByRole('row').count();
         }),
       2,

@@ -18,6 +18,7 @@ import { AllRequestsPage } from './pages/requests.js';
 import { AllUsagePage } from './pages/usage.js';
 import { VoicesPage } from './pages/voices.js';
 import { PlaygroundPage } from './playground/playground.js';
+import { ConnectPage } from './connect/connect.js';
 import { navigate, usePath } from './route.js';
 import { ConsoleContext } from './session.js';
 import { Shell } from './shell.js';
@@ -25,7 +26,6 @@ import { forgetAnswers, toRefusal } from './use-call.js';
 
 const DocsPage = lazyPage(async () => (await import('./docs/docs.js')).DocsPage);
 const LivePage = lazyPage(async () => (await import('./pages/live.js')).LivePage);
-const ConnectPage = lazyPage(async () => (await import('./connect/connect.js')).ConnectPage);
 
 const entrances = { '/sign-in': SignInPage, '/claim': ClaimPage, '/invite': AcceptPage };
 

@@ -52,9 +52,9 @@ export const formatBytes = (bytes: number): string => {
   return units[power]!().format(bytes / 1_000 ** power);
 };
 
-/** A name in the code as words: `keyUnknown` becomes `Key unknown`, `session.signIn` becomes `Session: sign in`. */
+/** A name in the code as words: `keyUnknown` becomes `Key unknown`. */
 export const formatName = (name: string): string => {
-  const words = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace(/\./, ': ');
+  const words = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 

@@ -23,25 +23,18 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
-/** What the words of an action itself do not say. */
-const actions: Readonly<Record<string, string>> = {
-  'account.change': 'Speech of the account changed',
-  'account.credit': 'Credit added',
-  'account.meter': 'Credit limit changed',
-  'account.webhook': 'Webhook changed',
-  'console.claim': 'First operator joined',
-  'console.link': 'Link for an operator made',
-  'lexicon.add': 'Word added to the lexicon',
-  'lexicon.remove': 'Word removed from the lexicon',
-  'playground.open': 'Playground of an account used',
-  'session.refuse': 'Sign-in refused',
-  'session.signIn': 'Signed in',
-  'session.signOut': 'Signed out',
-  'user.changePassword': 'Password changed',
-  'user.invite': 'User invited',
-  'user.join': 'User joined',
-  'user.recover': 'Password set by a link',
-  'user.withdrawInvitations': 'Invitations withdrawn',
+/** What an action did to what it names: `lexicon.add` is "Word added". */
+const done: Readonly<Record<string, string>> = {
+  ...{ add: 'added', change: 'changed', claim: 'claimed', create: 'created', delete: 'deleted' },
+  ...{ invite: 'invited', join: 'joined', open: 'opened', refuse: 'refused', remove: 'removed' },
+  ...{ resume: 'resumed', revoke: 'revoked', suspend: 'suspended', signIn: 'began', signOut: 'ended' },
+  ...{ credit: 'got credit', link: 'link made', meter: 'credit limit changed', webhook: 'webhook changed' },
+  ...{ changePassword: 'changed the password', recover: 'set a password by a link' },
+  withdrawInvitations: 'invitations withdrawn',
+};
+const wordsOf = (action: string): string => {
+  const [subject = '', act = ''] = action.split('.');
+  return formatName(`${subject === 'lexicon' ? 'word' : subject} ${done[act] ?? act}`);
 };
 
 const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
@@ -69,7 +62,7 @@ const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
         rows={rows}
         rowKey={({ auditId }) => auditId}
         columns={[
-          { label: 'Action', cell: ({ action }) => actions[action] ?? formatName(action) },
+          { label: 'Action', cell: ({ action }) => wordsOf(action) },
           {
             label: 'Who',
             cell: ({ account, actor }) => (account === null ? actor : `${actor} of ${account}`),

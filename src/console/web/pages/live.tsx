@@ -88,7 +88,7 @@ const charts: readonly Chart[] = [
     lines: { refusals: 'Refused', failures: 'Errors of the service' },
     colors: ['--series-2', '--danger'],
     format: (value) => `${formatRatio(value)}/s`,
-    highestMin: 1,
+    highestMin: 0.1,
   },
 ];
 
