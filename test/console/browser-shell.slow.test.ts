@@ -70,7 +70,7 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
     await page.goto(`/playground?account=${accountId}`);
     await page.getByText('has no credit left').waitFor();
     await ada.button('Add credit').click();
-    await ada.field('Credits').fill('700');
+    await ada.field('Credits to add').fill('700');
     await page.getByRole('dialog').getByRole('button', { name: 'Add credit' }).click();
     await page.getByText('has no credit left').waitFor({ state: 'detached' });
   });
