@@ -7,7 +7,6 @@ import { readFrontCpuMs } from '../rig/process-facts.js';
 import { SocketConnection, encodeStart } from '../rig/socket.js';
 import { sumOf } from '../rig/statistics.js';
 import { closedLoop } from './closed-loop.js';
-import { checkSockets } from './socket-check.js';
 import { speakTogether } from './socket-together.js';
 import {
   HttpStream,
@@ -326,7 +325,6 @@ const calls = {
   closeIdle,
   record,
   receive,
-  checkSockets,
   speakTogether,
   replayTokens,
 };

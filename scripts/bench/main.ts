@@ -4,7 +4,6 @@
  *   npm run bench [-- --only first-audio,throughput,encodings,listeners,memory] [--rate HZ] [--json FILE] [--readme]
  *   npm run bench -- ws [--only idle,together,streams,frames] [--rate HZ] [--json FILE]
  *   npm run bench -- pauses [--json FILE]
- *   npm run bench -- ws-check [--minutes N] [--json FILE]
  *   npm run bench -- overload [--only PARTS] [--seconds N] [--capacity N] [--quick] [--json FILE]
  *   npm run bench -- tokens [--json FILE]
  *   npm run bench -- text [--json FILE]
@@ -51,8 +50,6 @@ import {
   measureThroughput,
 } from './scenarios.js';
 import {
-  checkKeysNeeded,
-  checkSockets,
   measureFrameCost,
   measureIdleSockets,
   measureSocketStreams,
@@ -66,7 +63,7 @@ import { measureTokens, tokenKeysNeeded } from './token-scenarios.js';
 
 endWithReader();
 const options = await readArguments('bench', usage, readOptions);
-const { program, parts, rateHz, minutes, json, readme } = options;
+const { program, parts, rateHz, json, readme } = options;
 
 const config = readConfig(process.env);
 const { dataDir, modelsDir, synthesisThreads, actorThreads } = config;
@@ -81,7 +78,6 @@ const serviceOptions = {
   env: { OVERLOAD: 'late' },
 };
 const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: rateHz };
-const opus: AudioFormat = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 };
 
 const load: Load = new LoadProcess(new URL('./load.js', import.meta.url));
 const rows: Row[] = [];
@@ -144,12 +140,6 @@ const runPauses = (): Promise<void> =>
     measurePauses(load, serviceOptions, async (service, keys) => ({
       ...{ port: service.port, keys: await service.makeKeys(keys), voice, format: pcm },
     })),
-  );
-
-/** With Opus, whose pages are numbered. */
-const runCheck = (): Promise<void> =>
-  withTarget(checkKeysNeeded, opus, (service, target) =>
-    measure('check', () => checkSockets(load, target, service, minutes)),
   );
 
 const refuse = { OVERLOAD: 'refuse' } as const;
@@ -234,7 +224,6 @@ const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   all: runAll,
   ws: runSockets,
   pauses: runPauses,
-  'ws-check': runCheck,
   overload: runOverload,
   tokens: runTokens,
   text: runText,

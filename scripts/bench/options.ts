@@ -6,7 +6,6 @@ import { overloadParts } from './overload/phases.js';
 export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json FILE] [--readme]
        npm run bench -- ws [--only PARTS] [--rate HZ] [--json FILE]
        npm run bench -- pauses [--json FILE]
-       npm run bench -- ws-check [--minutes N] [--json FILE]
        npm run bench -- overload [--only PARTS] [--seconds N] [--capacity N] [--quick] [--rate HZ] [--json FILE]
        npm run bench -- tokens [--json FILE]
        npm run bench -- text [--json FILE]
@@ -19,7 +18,6 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
   (no name)      requests over HTTP; parts: first-audio, throughput, encodings, listeners and memory
   ws             WebSockets; parts: idle, together, streams and frames
   pauses         how long the front thread stops for one caller's worst, and for work over many WebSockets
-  ws-check       checks every frame that a hundred WebSockets receive
   overload       what the machine carries, and more; parts: cold and warm (listeners at once), half, steady, neighbour,
                  0.8, 2, 4, 10 (times its capacity), burst, flood, greedy, throughput and audible
   tokens         text that arrives as a language model writes it
@@ -31,7 +29,6 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
   gpu            engines by the size of a batch, on a GPU (by WebGPU) and on the CPU; parts: engines and cpu-batches
   --only PARTS   some of the parts, separated by commas
   --rate HZ      the sample rate of the speech (default 24000)
-  --minutes N    how long frames are checked, from 0.5 on (default 1)
   --seconds N    how long each overload lasts, from 1 on (default 40)
   --capacity N   listeners that the machine carries; by default the run finds the number first
   --quick        a short run, to see that it works: its figures say little
@@ -45,7 +42,6 @@ const programs = {
   all: ['first-audio', 'throughput', 'encodings', 'listeners', 'memory'],
   ws: ['idle', 'together', 'streams', 'frames'],
   pauses: ['pauses'],
-  'ws-check': ['check'],
   overload: [...overloadParts, 'throughput', 'audible'],
   tokens: ['tokens'],
   text: ['text'],
@@ -62,7 +58,6 @@ export interface BenchOptions {
   readonly program: Program;
   readonly parts: readonly Part[];
   readonly rateHz: number;
-  readonly minutes: number;
   readonly overload: Omit<OverloadOptions, 'parts'>;
   /** `null`: no file. */
   readonly json: string | null;
@@ -88,7 +83,6 @@ const parse = (args: readonly string[]) =>
     options: {
       only: { type: 'string' },
       rate: { type: 'string', default: '24000' },
-      minutes: { type: 'string', default: '1' },
       seconds: { type: 'string' },
       capacity: { type: 'string' },
       quick: { type: 'boolean', default: false },
@@ -128,12 +122,9 @@ export const readOptions = (args: readonly string[]): BenchOptions => {
   const rateHz = Number(values.rate);
   if (!(Number.isInteger(rateHz) && rateHz > 0))
     throw new UsageError(`--rate is a sample rate in Hz, not "${values.rate}"`);
-  const minutes = Number(values.minutes);
-  if (!(minutes >= 0.5 && minutes < Infinity))
-    throw new UsageError(`--minutes is a number from 0.5 on, not "${values.minutes}"`);
   if (values.readme && program !== 'all')
     throw new UsageError('--readme goes with the measurements over HTTP');
   const parts = readParts(program, values.only);
   const overload = readOverload(program, values);
-  return { program, parts, rateHz, minutes, overload, json: values.json ?? null, readme: values.readme };
+  return { program, parts, rateHz, overload, json: values.json ?? null, readme: values.readme };
 };

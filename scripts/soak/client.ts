@@ -15,6 +15,10 @@ export interface ClientParts {
   readonly target: Target;
   /** The service may refuse what it has no capacity for. */
   readonly mayRefuse: boolean;
+  /** An utterance may fail if its client sees that: an error ends its context, or its answer is 5xx or cut. */
+  readonly mayFail: boolean;
+  /** For an answer of a WebSocket, in milliseconds. Speech has the time that it takes besides, and HTTP has twice as long. */
+  readonly answerMsMax: number;
   /** Services are restarted, and may close WebSockets: quiet ones, and all after so many milliseconds; `null`: they are not. */
   readonly drainMs: number | null;
   readonly clock: LoopClock;

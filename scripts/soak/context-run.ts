@@ -14,8 +14,6 @@ import type { Meter, Reply } from './meter.js';
 import { judgeDry, plausible } from './plausible.js';
 import type { ContextPlan, Reader, ReplyPlan } from './population.js';
 
-/** For an answer; speech has the time that it takes besides. */
-export const answerMsMax = 15_000;
 /** Audio that an encoder may still hold back at a flush; a first chunk of speech is longer. */
 const encoderRestMsMax = 100;
 /** A flush that is younger crossed with the close of its socket. */
@@ -31,8 +29,9 @@ export interface RunParts {
   readonly vanishes: boolean;
   readonly key: string;
   readonly target: Target;
-  /** The service may refuse what it has no capacity for. */
+  /** See `ClientParts`. */
   readonly mayRefuse: boolean;
+  readonly answerMsMax: number;
   /** The service may stop, and refuse the start. */
   readonly mayStop: boolean;
   readonly clock: LoopClock;
@@ -281,7 +280,7 @@ export class ContextRun {
     const speechMs = (this.#sentCharacters * plausible(this.#parts.target).msPerCharacter.max) / slowestSpeed;
     this.#deadlines.push({
       sentMs: nowMs,
-      dueMs: nowMs + answerMsMax + speechMs,
+      dueMs: nowMs + this.#parts.answerMsMax + speechMs,
       characters: this.#unspokenCharacters,
     });
     this.#unspokenCharacters = 0;
@@ -324,7 +323,7 @@ export class ContextRun {
   }
 
   #checkDeadlines(nowMs: number): void {
-    const { id, meter } = this.#parts;
+    const { answerMsMax, id, meter } = this.#parts;
     const first = this.#deadlines[0];
     if (first !== undefined && nowMs > first.dueMs && this.#state !== 'cancelled' && this.#state !== 'over') {
       meter.fault('flushes', id, 'a flush is not completed');

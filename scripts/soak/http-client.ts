@@ -9,8 +9,6 @@ import { SoakClient, type ClientParts } from './client.js';
 import { judgeDry, plausible } from './plausible.js';
 import { drawHttp, drawOpenAi, isTidy, type HttpPlan } from './population.js';
 
-/** Of an answer, beside the time that its speech takes: at capacity a stream comes as fast as it is played. */
-const answerMsMax = 30_000;
 /** In an overload, a whole result waits for listeners: as long as the contract tells clients to wait. */
 const wholeMsMax = 180_000;
 
@@ -89,6 +87,8 @@ export class HttpClient extends SoakClient {
 
   get #answerMsMax(): number {
     const { route, text } = this.#plan;
+    // At capacity a stream comes as fast as it is played.
+    const answerMsMax = 2 * this.#parts.answerMsMax;
     if (!this.#parts.mayRefuse) return answerMsMax;
     const { httpMsPerCharacter } = plausible(this.#parts.target);
     return route === 'whole' ? wholeMsMax : answerMsMax + text.length * httpMsPerCharacter.max;
@@ -157,7 +157,7 @@ export class HttpClient extends SoakClient {
   /** @param answer `null` for a request that the service must refuse */
   #send(request: Buffer, answer: CheckedAnswer | null): void {
     const { text, wrong } = this.#plan;
-    const { key, mayRefuse, meter, openAiPort, target } = this.#parts;
+    const { key, mayFail, mayRefuse, meter, openAiPort, target } = this.#parts;
     const expected = wrong === null ? 200 : refusalOf(this.#plan);
     let isSpoken = false;
     this.#connection ??= new HttpConnection({ ...target, port: openAiPort ?? target.port });
@@ -165,6 +165,7 @@ export class HttpClient extends SoakClient {
       onHead: (status, headers) => {
         isSpoken = status === 200;
         if (mayRefuse && answer !== null && status === 503) this.#onRefused(headers);
+        else if (mayFail && status >= 500) meter.failures++;
         else if (status !== expected) this.#fault(`${status} instead of ${expected}`);
       },
       onBody: (bytes) => {
@@ -179,7 +180,8 @@ export class HttpClient extends SoakClient {
         this.#end(this.#playback.aheadMs(performance.now()));
       },
       onError: (error) => {
-        this.#fault(error.message);
+        if (mayFail && isSpoken) meter.failures++;
+        else this.#fault(error.message);
         this.#abort();
       },
     });

@@ -17,7 +17,6 @@ import { drawIdlePauseMs } from './population.js';
 const handshakesMax = 100;
 /** Ticks until each socket has had one. */
 const ticksARound = 50;
-const answerMsMax = 15_000;
 
 interface IdleParts {
   readonly seed: number;
@@ -25,6 +24,7 @@ interface IdleParts {
   readonly target: Target;
   readonly meter: Meter;
   /** See `ClientParts`. */
+  readonly answerMsMax: number;
   readonly drainMs: number | null;
 }
 
@@ -52,7 +52,7 @@ class IdleSocket {
 
   tick(nowMs: number): void {
     if (!this.#isOpen || nowMs < this.#nextMs) return;
-    const { drainMs, seed, meter, target } = this.#parts;
+    const { answerMsMax, drainMs, seed, meter, target } = this.#parts;
     if (this.#check !== null) {
       meter.fault('answers', this.#name, 'a context is not closed');
       this.#check = null;
@@ -120,7 +120,7 @@ class IdleSocket {
     }
     if (kind === 'closed') this.#check = null;
     // The service stops and must close the socket. Until then the check stays, and the next context reports it.
-    if (kind === 'start-refused') this.#nextMs = performance.now() + answerMsMax;
+    if (kind === 'start-refused') this.#nextMs = performance.now() + this.#parts.answerMsMax;
   }
 }
 

@@ -22,16 +22,16 @@ const spreadMsMax = 10_000;
 /** For what is still spoken when all clients stop. */
 const stopMsMax = 90_000;
 
-interface LoadSettings {
+type Allowances = Pick<ClientParts, 'mayRefuse' | 'mayFail' | 'answerMsMax' | 'drainMs'>;
+
+interface LoadSettings extends Partial<Allowances> {
   readonly target: Target;
   readonly seed: number;
   readonly idleSockets: number;
   readonly httpClients: number;
-  /** The service may refuse what it has no capacity for. */
-  readonly mayRefuse: boolean;
-  /** See `ClientParts`. */
-  readonly drainMs: number | null;
 }
+
+const usual: Allowances = { mayRefuse: false, mayFail: false, answerMsMax: 15_000, drainMs: null };
 
 interface Population {
   /** Clients that stream over WebSockets, from now on. */
@@ -42,6 +42,10 @@ interface Population {
 interface LoadResult {
   readonly firstAudioMs: Quantiles;
   readonly charges: Charges;
+  readonly heard: number;
+  readonly failures: number;
+  readonly audioMs: number;
+  readonly dryMsMax: number;
 }
 
 /** How long so many clients take to begin. */
@@ -77,8 +81,8 @@ class Load {
 
   /** Resolves when the last client has begun. */
   async populate({ contexts, keys }: Population): Promise<void> {
-    const { drainMs, httpClients, idleSockets, mayRefuse, seed, target } = this.#settings;
-    const shared = { seed, target, mayRefuse, drainMs, clock: this.#clock, meter: this.#meter };
+    const { httpClients, idleSockets } = this.#settings;
+    const shared = { ...usual, ...this.#settings, clock: this.#clock, meter: this.#meter };
     if (this.#made === 0 && this.#others.length === 0) {
       await this.#idle.open({ ...shared, key: keys.idle }, idleSockets);
       this.#others.push(...this.#makeOthers(httpClients, keys, shared));
@@ -150,7 +154,8 @@ class Load {
     this.#idle.close();
     clearInterval(this.#timer);
     this.#report();
-    return { firstAudioMs: this.#meter.firstAudio.quantiles(), charges: this.#meter.charges };
+    const { audioMs, charges, dryMsMax, failures, firstAudio, heard } = this.#meter;
+    return { firstAudioMs: firstAudio.quantiles(), charges, heard, failures, audioMs, dryMsMax };
   }
 
   #tick(): void {

@@ -2,28 +2,19 @@
  * Soaks the service: many clients of all kinds for a long time, every frame checked, and a report.
  *
  *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--share F]
- *                  [--load F [--capacity N]] [--warm-up N] [--rests N] [--hosts 3] [--seed S] [--out FOLDER]
+ *                  [--load F] [--warm-up N] [--rests N] [--hosts 3] [--seed S] [--out FOLDER]
  *
  * Exit codes: 0 no invariant was broken, 1 an invariant was broken, 2 wrong usage, or the machine does not allow it.
  */
 import { ConfigError } from '../../src/config.js';
 import { endWithReader, readArguments } from '../../src/command-line.js';
-import { clientsOf } from './capacity.js';
 import { describeVerdict, writeReport } from './report.js';
 import { SoakError } from './service-access.js';
 import { Soak } from './soak.js';
-import { readOptions, type SoakOptions, usage } from './options.js';
-import type { Calibrated } from './phases.js';
+import { readOptions, usage } from './options.js';
 
 /** Under npm, Ctrl-C comes twice: npm forwards what the whole process group receives. */
 const signalEchoMs = 500;
-
-/** Scales the HTTP clients by the same factor as the streaming clients. */
-const withClients = (options: SoakOptions, { contexts }: Calibrated, load: number): SoakOptions => ({
-  ...options,
-  contexts,
-  streams: Math.ceil(options.streams * load),
-});
 
 const run = async (): Promise<number> => {
   endWithReader();
@@ -41,14 +32,10 @@ const run = async (): Promise<number> => {
       if (endsAtOnce) process.exit(1);
       soak?.interrupt();
     });
-  const { load } = options;
-  const loaded = load === null ? null : await clientsOf(options, load, say);
-  const settings = loaded === null || load === null ? options : withClients(options, loaded, load);
   const startedAt = new Date();
-  soak = new Soak(settings, say);
-  const measured = await soak.run();
-  const result = loaded === null ? measured : { ...measured, calibrated: loaded };
-  const path = writeReport(settings, startedAt, result);
+  soak = new Soak(options, say);
+  const result = await soak.run();
+  const path = writeReport(options, startedAt, result);
   process.stdout.write(describeVerdict(result, options.seed));
   process.stdout.write(`\n${path}\n`);
   return result.invariants.some(({ passed }) => passed === false) ? 1 : 0;

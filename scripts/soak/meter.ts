@@ -68,6 +68,10 @@ export class Meter {
   disturbed = 0;
   /** Those with late first audio or a long gap: what spoils a reply in an overload. */
   spoilt = 0;
+  /** Utterances that failed, where they may. */
+  failures = 0;
+  /** The longest gap. */
+  dryMsMax = 0;
   /** See `LoadTick`. */
   moved = 0;
   cut = 0;
@@ -103,6 +107,7 @@ export class Meter {
 
   /** A listener had nothing to play. */
   dry(where: string, { kind, lateMs }: DryVerdict, reply: Reply): void {
+    this.dryMsMax = Math.max(this.dryMsMax, lateMs);
     const isUnjudged = kind === 'unjudged' || (kind === 'underrun' && this.isDisturbed);
     if (isUnjudged) this.unjudged++;
     if (kind !== 'underrun' || isUnjudged) return;

@@ -5,7 +5,7 @@ import { calibration, defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } fro
 import { clientsPerKey } from './population.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
-                   [--share F | --load F [--capacity N]] [--warm-up N] [--rests N] [--out FOLDER]
+                   [--share F | --load F] [--warm-up N] [--rests N] [--out FOLDER]
                    [--voices shipped|mixed | --hosts 3]
                    [--url URL --key K[,K...] [--ops-url URL]]
 
@@ -14,10 +14,9 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
   --contexts N   clients that stream over WebSockets in real time; by default a part of the number that this machine
                  can serve, which calibration finds
   --share F      that part, from 0.05 to 1 (default 0.4). Near 1, late audio may be a lack of capacity.
-  --load F       that part, from 0.05 to 20, of the capacity that the soak finds first, with a finer search: 2 is twice as
-                 much as the machine carries. The service refuses what it cannot carry: below 1 it may not have to, and
-                 from 1 on refusals are counted, and what is admitted is judged by the bars of an overload.
-  --capacity N   that capacity, in clients that stream over WebSockets; goes with --load
+  --load F       that part, from 0.05 to 20, with a service that refuses what it cannot carry: 2 is twice as much as the
+                 machine carries. Below 1 the service may not refuse, and from 1 on refusals are counted, and what is
+                 admitted is judged by the bars of an overload. With --contexts it only says which bars count.
   --warm-up N    minutes of the same load before, in which memory is not judged (default ${defaultWarmUpMinutes} where memory
                  is judged, which needs ${minutesToJudgeMemory} minutes or more, else 0)
   --rests N      rests after the warm-up: all clients pause for half a minute, which is not measured, to read the memory
@@ -51,8 +50,6 @@ export interface SoakOptions {
   readonly share: number;
   /** A part or a multiple of the capacity, in which the service may refuse; `null`: it may not. */
   readonly load: number | null;
-  /** `null`: searched for. */
-  readonly capacity: number | null;
   /** `null`: the default. */
   readonly warmUpMinutes: number | null;
   /** `null`: the default. */
@@ -95,7 +92,6 @@ const parse = (args: readonly string[]) =>
       contexts: { type: 'string' },
       share: { type: 'string' },
       load: { type: 'string' },
-      capacity: { type: 'string' },
       'warm-up': { type: 'string' },
       rests: { type: 'string' },
       streams: { type: 'string', default: '8' },
@@ -143,11 +139,9 @@ export const readOptions = (args: readonly string[]): SoakOptions => {
     throw new UsageError('--share is a part of what calibration finds, and --contexts is the number itself');
   if (
     values.load !== undefined &&
-    [values.share, values.contexts, values.url].some((text) => text !== undefined)
+    [values.share, values.url].some((text) => text !== undefined)
   )
-    throw new UsageError('--load sets the number of clients: it goes without --share, --contexts and --url');
-  if (values.capacity !== undefined && values.load === undefined)
-    throw new UsageError('--capacity goes with --load');
+    throw new UsageError('--load goes without --share and --url');
   if (values.voices === 'mixed' && (values.url !== undefined || values.load !== undefined))
     throw new UsageError('--voices mixed goes without --url and --load');
   if (values.hosts !== undefined && values.hosts !== '3')
@@ -169,7 +163,6 @@ export const readOptions = (args: readonly string[]): SoakOptions => {
     contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
     share: values.share === undefined ? calibration.share : number('share', values.share, 0.05, 1),
     load: values.load === undefined ? null : number('load', values.load, 0.05, 20),
-    capacity: values.capacity === undefined ? null : Math.max(1, whole('capacity', values.capacity, 4_000)),
     warmUpMinutes: values['warm-up'] === undefined ? null : number('warm-up', values['warm-up'], 0, 100_000),
     rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
     streams: whole('streams', values.streams, 1_000),

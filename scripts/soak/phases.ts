@@ -1,14 +1,10 @@
-/**
- * The phases of a soak: calibration, which finds how many clients this machine can serve, and how long the others last.
- *
- * Calibration adds clients until first audio comes late, a listener has an underrun, or the load itself is late. The soak
- * uses a part of the last number that held, so that what it finds is not a lack of capacity.
- */
+/** The phases of a soak: the search for the number of clients that this machine can serve, and how long the others last. */
+import { searchCapacity, type SearchSettings } from '../rig/capacity-search.js';
 import type { LoadTick } from './measures.js';
 
 export const calibration = {
-  first: 16,
-  growth: 1.5,
+  /** A load that fails leaves clients that still speak, so the search does not go back from there. */
+  search: { first: 16, growth: 1.25, refinements: 0, trials: 2, secondThoughts: 0 },
   /** Per number of clients, before it is judged: clients begin, others leave. */
   settleMs: 4_000,
   lookMs: 7_000,
@@ -16,15 +12,15 @@ export const calibration = {
   loopLateP99MsMax: 60,
   /** For surplus clients to leave. */
   settlesMax: 15,
-  /** Of the last number that held, unless `--share` says otherwise. */
+  /** Of the last number that held, unless `--share` or `--load` says otherwise. */
   share: 0.4,
-} as const;
+} as const satisfies { readonly search: Omit<SearchSettings, 'max'> } & Record<string, unknown>;
 
 export interface Calibrated {
   readonly contexts: number;
   /** The part of `held` that is used. */
   readonly share: number;
-  /** The last number that held, and why the next did not; `null`: no further number was tried, or it is not known. */
+  /** The last number that held, and why the next did not; `null`: no further number was tried. */
   readonly held: number;
   readonly trouble: string | null;
 }
@@ -37,45 +33,35 @@ export interface CalibrateParts {
   readonly populate: (contexts: number) => Promise<void>;
   /** What the load reports in that time, with counts from zero. */
   readonly look: (ms: number) => Promise<readonly LoadTick[]>;
-  readonly onStep: (contexts: number) => void;
+  readonly onStep: (contexts: number, trouble: string | null) => void;
 }
 
 /** @returns what is wrong; `null`: nothing */
-export const troubleOf = (
-  ticks: readonly LoadTick[],
-  firstAudioMsMax: number = calibration.firstAudioP99MsMax,
-): string | null => {
+export const troubleOf = (ticks: readonly LoadTick[]): string | null => {
   const last = ticks.at(-1);
   if (last === undefined) return 'the load does not report';
   if (last.underruns > 0) return `${last.underruns} underruns`;
+  if (last.refusals > 0) return `${last.refusals} refused`;
   const most = (pick: (tick: LoadTick) => number) => Math.max(...ticks.map(pick));
   const firstAudioMs = most(({ firstAudioMs: { p99 } }) => p99);
-  if (firstAudioMs > firstAudioMsMax) return `first audio p99 ${firstAudioMs.toFixed(0)} ms`;
+  if (firstAudioMs > calibration.firstAudioP99MsMax) return `first audio p99 ${firstAudioMs.toFixed(0)} ms`;
   const lateMs = most(({ loopLateMs: { p99 } }) => p99);
   return lateMs > calibration.loopLateP99MsMax ? `the load is late by ${lateMs.toFixed(0)} ms` : null;
 };
 
-export const calibrate = async (parts: CalibrateParts): Promise<Calibrated> => {
-  let held = 0;
+/** Adds clients until first audio is late, a listener has an underrun or is refused, or the load itself is late. */
+export const calibrate = async ({ look, max, onStep, populate, share }: CalibrateParts): Promise<Calibrated> => {
   let trouble: string | null = null;
-  let next: number = calibration.first;
-  for (;;) {
-    const contexts = Math.min(next, parts.max);
-    parts.onStep(contexts);
-    await parts.populate(contexts);
-    await parts.look(calibration.settleMs);
-    trouble = troubleOf(await parts.look(calibration.lookMs));
-    // One noisy moment is not a limit.
-    if (trouble !== null) trouble = troubleOf(await parts.look(calibration.lookMs));
-    if (trouble === null) {
-      held = contexts;
-      // Below the first number, the search goes downwards.
-      if (contexts === parts.max || contexts < calibration.first) break;
-      next = Math.ceil(contexts * calibration.growth);
-    } else if (held > 0 || contexts === 1) break;
-    else next = Math.ceil(contexts / 2);
-  }
-  return { contexts: Math.max(1, Math.floor(held * parts.share)), share: parts.share, held, trouble };
+  const { held, failed } = await searchCapacity({ ...calibration.search, max }, async (contexts) => {
+    await populate(contexts);
+    await look(calibration.settleMs);
+    const found = troubleOf(await look(calibration.lookMs));
+    trouble = found ?? trouble;
+    onStep(contexts, found);
+    return found === null;
+  });
+  const contexts = Math.max(1, Math.floor(held * share));
+  return { contexts, share, held, trouble: failed === null ? null : trouble };
 };
 
 /**

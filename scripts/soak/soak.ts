@@ -34,8 +34,6 @@ export interface SoakResult {
   readonly last: LoadTick | null;
 }
 
-const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of them`;
-
 export class Soak {
   readonly #options: SoakOptions;
   readonly #say: (line: string) => void;
@@ -150,7 +148,7 @@ export class Soak {
       await this.#load.call('populate', { contexts, keys: await subject.withKeys(keysNeeded(contexts)) });
     };
     this.#enter('calibration', null);
-    const { contexts, remote, share, streams } = this.#options;
+    const { contexts, load, remote, share, streams } = this.#options;
     if (contexts !== null) {
       if (surge !== null) {
         await populate(Math.ceil(contexts * surge.factor));
@@ -163,18 +161,15 @@ export class Soak {
     const max = remote === null ? 4_000 : remote.keys.length * clientsPerKey - streams;
     const calibrated = await calibrate({
       max,
-      share,
+      share: load ?? share,
       populate,
       look: (ms) => this.#look(ms),
-      onStep: (tried) => this.#say(`trying ${tried} streaming clients`),
+      onStep: (tried, found) =>
+        this.#say(`${tried} streaming clients ${found === null ? 'held' : `did not hold: ${found}`}`),
     });
-    const { held, trouble } = calibrated;
-    if (held === 0) this.#say('not even the smallest number held: is the machine busy with something else?');
-    this.#say(
-      `${held} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${calibrated.contexts} (${asPercent(share)})`,
-    );
+    if (calibrated.held === 0) this.#say('not a single client held: is the machine busy with something else?');
     await populate(calibrated.contexts);
-    await this.#settle();
+    if (load === null || load < 1) await this.#settle();
     return calibrated;
   }
 

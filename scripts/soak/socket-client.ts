@@ -11,7 +11,7 @@ import {
   type ServerFrame,
 } from '../rig/socket.js';
 import { SoakClient, type ClientParts } from './client.js';
-import { answerMsMax, ContextRun } from './context-run.js';
+import { ContextRun } from './context-run.js';
 import type { Target } from './measures.js';
 import { drawLife, type LifePlan, type WrongFrame } from './population.js';
 
@@ -82,7 +82,7 @@ export class SocketClient extends SoakClient {
       this.#live(nowMs);
       return;
     }
-    if (nowMs - this.#sinceMs <= answerMsMax) return;
+    if (nowMs - this.#sinceMs <= this.#parts.answerMsMax) return;
     this.#fault('sockets', `no end of ${this.#state}`);
     this.#connection?.close();
     this.#end();
@@ -161,7 +161,7 @@ export class SocketClient extends SoakClient {
 
   #beginContext(nowMs: number): void {
     const { contexts, reader, vanishes, wrong } = this.#plan;
-    const { clock, drainMs, key, mayRefuse, meter, target } = this.#parts;
+    const { answerMsMax, clock, drainMs, key, mayRefuse, meter, target } = this.#parts;
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
@@ -179,6 +179,7 @@ export class SocketClient extends SoakClient {
         key,
         target,
         mayRefuse,
+        answerMsMax,
         mayStop: drainMs !== null,
         clock,
         meter,
@@ -222,6 +223,13 @@ export class SocketClient extends SoakClient {
     }
     const id = frame.context_id ?? '';
     const run = this.#runs.get(id);
+    if (frame.error !== undefined && this.#parts.mayFail) {
+      // A context that failed has another error for each frame that was written before its client knew.
+      if (run !== undefined) meter.failures++;
+      run?.abandon();
+      this.#runs.delete(id);
+      return;
+    }
     if (run === undefined) {
       this.#fault('frames', `a frame of no open context: ${json.slice(0, 200)}`);
       return;

@@ -73,7 +73,7 @@ void t.test('a soak of the service reports that every invariant holds', async (t
 
 void t.test('a soak at a share of the capacity judges what is refused', async (t) => {
   const { broken, report, stdout } = await soak(t, [
-    ...['--load', '0.5', '--capacity', '8', '--streams', '2'],
+    ...['--load', '0.5', '--contexts', '4', '--streams', '2'],
   ]);
   // Other tests run beside it: the service may rightly refuse.
   t.same(
@@ -87,7 +87,6 @@ void t.test('a soak at a share of the capacity judges what is refused', async (t
     report.summary['refused'] === 0,
     'below the capacity, a refusal breaks an invariant',
   );
-  t.match(stdout, /4 streaming clients: 50 % of the 8 that the machine could serve/);
 });
 
 void t.test('a single lost or doubled frame of audio is found', async (t) => {

@@ -330,10 +330,8 @@ void t.test('a wrong command line is refused with the name of the option', (t) =
       ],
       /9 clients at most/,
     ],
-    [['--load', '0.8', '--share', '0.4'], /without --share, --contexts and --url/],
-    [['--load', '2', '--contexts', '10'], /without --share, --contexts and --url/],
+    [['--load', '0.8', '--share', '0.4'], /--load goes without --share and --url/],
     [['--load', '21'], /--load is a number from 0.05 to 20/],
-    [['--capacity', '50'], /--capacity goes with --load/],
     [['--nothing'], /nothing/],
     [['extra'], /extra/],
   ] as const)
@@ -342,8 +340,8 @@ void t.test('a wrong command line is refused with the name of the option', (t) =
   t.equal(readOptions([])?.warmUpMinutes, null);
   t.equal(readOptions(['--warm-up', '0'])?.warmUpMinutes, 0);
   t.equal(readOptions(['--share', '0.95'])?.share, 0.95);
-  t.match(readOptions([]), { load: null, capacity: null });
-  t.match(readOptions(['--load', '0.8', '--capacity', '50']), { load: 0.8, capacity: 50 });
+  t.match(readOptions([]), { load: null });
+  t.match(readOptions(['--load', '0.8', '--contexts', '50']), { load: 0.8, contexts: 50 });
   const options = readOptions(['--url', 'http://127.0.0.1:9', '--key', 'a, b', '--ops-url', 'http://x:1/']);
   t.same(options?.remote?.keys, ['a', 'b']);
   t.equal(options?.remote?.opsUrl, 'http://x:1');

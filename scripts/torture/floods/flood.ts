@@ -25,8 +25,6 @@ export interface FloodResult {
 export interface Flood {
   readonly fault: string;
   readonly injected: string;
-  /** Whether neighbours listen meanwhile; by default they do. */
-  readonly hasNeighbours?: boolean;
   run(parts: FloodParts): Promise<FloodResult>;
 }
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Service } from '../../rig/service.js';
 import { describeLeftovers, leftoversOf } from '../checks.js';
-import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
+import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { leftOpen, longHeads, slowBodies, slowHeads } from './connection-floods.js';
 import type { Flood } from './flood.js';
@@ -34,12 +34,12 @@ export const runFlood = async (
   };
   const filesBefore = service.openFiles;
   const faultsBefore = service.log.errors;
-  const neighbours = flood.hasNeighbours === false ? null : await Neighbours.start(service, seed);
+  const neighbours = await Neighbours.start(service, seed);
   try {
     const { fault, injected } = flood;
     const show = (text: string): void => progress(`${fault}: ${text}`);
     const result = await flood.run({ service, voice, count, seed, keys, progress: show });
-    const report = (await neighbours?.end()) ?? null;
+    const report = await neighbours.end();
     show('at its end');
     const left = await leftoversOf(service, filesBefore, made.slice(0, 2));
     const errors = service.log.errors - faultsBefore;
@@ -49,17 +49,17 @@ export const runFlood = async (
       result.outcome,
       errors === 0 ? '' : `${errors} ERRORS logged`,
       describeLeftovers(left),
-      report === null ? 'no neighbours' : describeNeighbours(report),
+      describeNeighbours(report),
     ];
     return {
       fault,
       injected,
       count: result.count,
       outcome: after.filter((part) => part !== '').join('; '),
-      held: result.held && errors === 0 && left.length === 0 && (report === null || isUndisturbed(report)),
+      held: result.held && errors === 0 && left.length === 0 && isUndisturbed(report),
     };
   } finally {
-    neighbours?.close();
+    neighbours.close();
   }
 };
 

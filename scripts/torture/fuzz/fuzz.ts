@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Dice } from '../../rig/random.js';
 import { describeExit, freeDialectPorts, Service } from '../../rig/service.js';
 import { describeLeftovers, leftoversOf } from '../checks.js';
-import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
+import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { dialectInput } from './dialect-inputs.js';
 import { httpInput, otherInput } from './http-inputs.js';
@@ -130,8 +130,8 @@ const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly 
       },
       {
         fault: 'neighbours of the raw bytes',
-        injected: 'two listeners over HTTP, two over WebSockets, meanwhile',
-        count: report.utterances,
+        injected: 'two clients over HTTP, two over WebSockets, meanwhile',
+        count: report.heard,
         outcome: describeNeighbours(report),
         held: isUndisturbed(report),
       },

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LoadProcess } from '../../rig/load-process.js';
 import { freeDialectPorts, Service } from '../../rig/service.js';
 import { describeLeftovers, leftoversOf } from '../checks.js';
-import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
+import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours.js';
 import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import type { HalfOpenLoad } from './load.js';
 

@@ -5,11 +5,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../../src/limits.js';
-import { exchange, speechRequest } from '../../rig/http.js';
-import { Service } from '../../rig/service.js';
+import { dialectEndpoints, EndpointClient, endpointsOf, type Endpoint } from '../../rig/endpoints.js';
+import { freeDialectPorts, Service, type ServiceOptions } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
-import { describeLeftovers, leftoversOf } from '../checks.js';
-import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
+import { comesTrue, describeLeftovers, leftoversOf } from '../checks.js';
+import { describeNeighbours, isUndisturbed, Neighbours, type NeighbourOptions } from '../neighbours.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { actorFaults, breaking, synthesisFaults, type ThreadFault } from './faults.js';
 
@@ -23,7 +23,7 @@ const hangLateMsMax = limits.threadHangMsMax + 2 * limits.watchdogBeatMs + 10_00
 /** A thread that fills its heap does nothing else, and its contexts wait. */
 const heapLateMsMax = 30_000;
 const wholeMsMax = 30_000;
-const victimMsMax = 30_000;
+const endMsMax = 60_000;
 const settleMs = 500;
 
 const isActorFault = (fault: ThreadFault): boolean => actorFaults.some((name) => name === fault);
@@ -49,67 +49,104 @@ const lateMsMaxOf = (fault: ThreadFault): number | undefined => {
   return fault.includes('spin') ? hangLateMsMax : undefined;
 };
 
-/** @returns how the answer to a breaking text ended: `500`, `cut`, or anything else, which is wrong */
-const endOf = async ({ port }: Service, key: string, voice: string, fault: ThreadFault): Promise<string> => {
-  const request = speechRequest({ key, voice, text: breaking(fault), timestamps: true });
-  const { isWhole, status } = await exchange(port, request, { signal: AbortSignal.timeout(victimMsMax) });
-  if (status !== 200) return status === 0 ? 'no answer' : String(status);
-  return isWhole ? 'whole' : 'cut';
+/** How the answer to a client ended. */
+export const endOf = async (client: EndpointClient): Promise<string> => {
+  const end = await Promise.race([client.ended(), sleep(endMsMax, 'no end', { ref: false })]);
+  client.leave();
+  return end === 'cut' && client.heardMs === 0 ? 'no answer' : end;
 };
 
-/** @returns milliseconds until the service reports that its threads are whole */
-const wholeAgain = async (service: Service): Promise<number> => {
-  const startMs = performance.now();
-  while (performance.now() - startMs < wholeMsMax && (await service.unreadyReasons()) !== '') await sleep(10);
-  return performance.now() - startMs;
+const format = { encoding: 'pcm', sampleRateHz: 24_000 } as const;
+
+/** The endpoints of all dialects, or that of the public port for streams. */
+export const endpointsFor = async (
+  service: Service,
+  text: string,
+  of: 'dialects' | 'public port' = 'dialects',
+): Promise<readonly Endpoint[]> => {
+  const { dialectPorts, port } = service;
+  const [key = ''] = await service.makeKeys(1);
+  const parts = { port, dialectPorts, key, voice: 'wren', text, format };
+  return of === 'dialects' ? dialectEndpoints(parts) : [endpointsOf(parts).requests[0]];
+};
+
+/** @returns in words, whether each endpoint speaks to its end */
+export const describeSpeech = async (endpoints: readonly Endpoint[]): Promise<string> => {
+  const silent: string[] = [];
+  for (const endpoint of endpoints)
+    if ((await endOf(new EndpointClient(endpoint))) !== 'whole') silent.push(endpoint.name);
+  return silent.length === 0 ? 'all speak afterwards' : `SILENT: ${silent.join(', ')}`;
+};
+
+interface Fragile {
+  readonly service: Service;
+  /** Threads that ended or hung so far. */
+  readonly deaths: () => number;
+}
+
+const startFragile = async (options: ServiceOptions): Promise<Fragile> => {
+  let deaths = 0;
+  const service = await Service.start({
+    entry: fragileEntry,
+    ...options,
+    onLine: (line) => {
+      if (/"msg":"(?:(?:synthesis|actor) thread ended; |a synthesis thread hangs)/.test(line)) deaths++;
+    },
+  });
+  await sleep(settleMs);
+  return { service, deaths: () => deaths };
 };
 
 const torture = async (
-  service: Service,
+  { service, deaths }: Fragile,
   fault: ThreadFault,
-  voice: string,
-  times: number,
-  { progress, seed }: TortureOptions,
-  deaths: () => number,
+  through: 'dialects' | 'public port',
+  { count, progress, seed }: TortureOptions,
 ): Promise<TortureRow> => {
-  const [key = ''] = await service.makeKeys(1);
   const filesBefore = service.openFiles;
   const deathsBefore = deaths();
-  const neighbours = await Neighbours.start(service, seed, isActorFault(fault));
+  const endpoints = await endpointsFor(service, breaking(fault), through);
+  const times = count * endpoints.length;
+  const lateMsMax = lateMsMaxOf(fault);
+  const options: NeighbourOptions = {
+    mayFail: isActorFault(fault),
+    ...(lateMsMax !== undefined && { lateMsMax }),
+    ...(through === 'dialects' && { httpClients: 4, useDialects: true }),
+  };
+  const neighbours = await Neighbours.start(service, seed, options);
   try {
     const ends = new Tally();
-    let wholeMsSum = 0;
     let slowestMs = 0;
     for (let i = 0; i < times; i++) {
       progress(`${fault}: ${i} of ${times}, ${ends.toString()}`);
-      ends.add(await endOf(service, key, voice, fault));
-      const wholeMs = await wholeAgain(service);
-      wholeMsSum += wholeMs;
-      slowestMs = Math.max(slowestMs, wholeMs);
+      ends.add(await endOf(new EndpointClient(endpoints[i % endpoints.length]!)));
+      const startMs = performance.now();
+      await comesTrue(async () => (await service.unreadyReasons()) === '', wholeMsMax);
+      slowestMs = Math.max(slowestMs, performance.now() - startMs);
     }
     const report = await neighbours.end();
-    const left = await leftoversOf(service, filesBefore, [key]);
+    const spoken = await describeSpeech(await endpointsFor(service, 'Still here.', through));
+    const left = await leftoversOf(service, filesBefore, await service.makeKeys(1));
     const died = deaths() - deathsBefore;
     const outcome = [
       `every request that met the fault failed (${ends.toString()})`,
-      `${died} threads ended`,
-      `whole again after ${Math.round(wholeMsSum / times)} ms, at most ${Math.round(slowestMs)}`,
+      `${died} threads ended, whole again after at most ${Math.round(slowestMs)} ms`,
+      spoken,
       describeLeftovers(left),
-      describeNeighbours(report, lateMsMaxOf(fault)),
+      describeNeighbours(report),
     ];
-    const failed = ends.of('500') + ends.of('cut');
-    const held =
-      failed === times &&
-      died === (fault === 'throw' ? 0 : times) &&
-      slowestMs < wholeMsMax &&
-      left.length === 0 &&
-      isUndisturbed(report, lateMsMaxOf(fault));
     return {
-      fault: `thread: ${fault}`,
+      fault: `thread: ${fault}${through === 'dialects' ? ', through each dialect' : ''}`,
       injected: injectedBy[fault],
       count: times,
       outcome: outcome.join('; '),
-      held,
+      held:
+        ends.of('failed') + ends.of('cut') === times &&
+        died === (fault === 'throw' ? 0 : times) &&
+        slowestMs < wholeMsMax &&
+        !spoken.includes('SILENT') &&
+        left.length === 0 &&
+        isUndisturbed(report),
     };
   } finally {
     neighbours.close();
@@ -117,26 +154,28 @@ const torture = async (
 };
 
 const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
-  let deaths = 0;
-  const service = await Service.start({
-    entry: fragileEntry,
-    synthesisThreads: 2,
-    actorThreads: 2,
-    onLine: (line) => {
-      if (/"msg":"(?:(?:synthesis|actor) thread ended; |a synthesis thread hangs)/.test(line)) deaths++;
-    },
-  });
+  const fragile = await startFragile({ synthesisThreads: 2, actorThreads: 2 });
+  const { service } = fragile;
   try {
-    const voice = (await service.voices())[0]!;
-    await sleep(settleMs);
     const rows: TortureRow[] = [];
     for (const fault of [...synthesisFaults, ...actorFaults]) {
-      rows.push(await torture(service, fault, voice, timesOf(fault, options.count), options, () => deaths));
+      const count = timesOf(fault, options.count);
+      rows.push(await torture(fragile, fault, 'public port', { ...options, count }));
       if (service.exit !== null) throw new Error(`the service ended at ${fault}: ${service.stderr}`);
     }
     return rows;
   } finally {
     await service.stop();
+  }
+};
+
+/** One death for each endpoint and round. */
+export const deathsThroughDialects = async (options: TortureOptions): Promise<TortureRow> => {
+  const fragile = await startFragile({ env: freeDialectPorts, synthesisThreads: 2, actorThreads: 1 });
+  try {
+    return await torture(fragile, 'exit', 'dialects', options);
+  } finally {
+    await fragile.service.stop();
   }
 };
 

@@ -1,0 +1,161 @@
+/**
+ * Neighbours: clients of a soak, in a process of their own, that have nothing to do with the fault. Every frame and record that
+ * they receive is checked, and the time that they wait.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { exchange } from '../rig/http.js';
+import { LoadProcess } from '../rig/load-process.js';
+import type { Service } from '../rig/service.js';
+import type { SoakLoad } from '../soak/load.js';
+import { keysNeeded, otherKeysNeeded } from '../soak/population.js';
+import { ms } from './checks.js';
+
+const loadEntry = new URL('../soak/load.js', import.meta.url);
+const probeEveryMs = 200;
+/** A fault may take less time than a reply. */
+const heardMsMax = 20_000;
+/** A soak waits so long for an answer. */
+const answerMsMax = 15_000;
+
+/**
+ * Far above what a loaded machine needs, far below what a person calls broken: the torture and the service share the
+ * cores, and the fault to find is a service that hangs.
+ */
+const usualLateMsMax = 10_000;
+
+export interface NeighbourOptions {
+  /** Over WebSockets and over HTTP. */
+  readonly contexts?: number;
+  readonly httpClients?: number;
+  /** Some more use the dialects of the service. */
+  readonly useDialects?: boolean;
+  /** An utterance may fail if its client sees that. */
+  readonly mayFail?: boolean;
+  /** What the kind of fault allows. */
+  readonly lateMsMax?: number;
+}
+
+export interface NeighboursReport {
+  /** Replies that they heard. */
+  readonly heard: number;
+  /** Utterances that failed, where they may. */
+  readonly failures: number;
+  readonly audioMs: number;
+  /** The longest wait for first audio, in mid-speech, and for an answer to `GET /healthz`. */
+  readonly firstAudioMsMax: number;
+  readonly dryMsMax: number;
+  readonly probeMsMax: number;
+  readonly probes: number;
+  readonly faults: readonly string[];
+  readonly lateMsMax: number;
+}
+
+export class Neighbours {
+  readonly #load: SoakLoad;
+  readonly #port: number;
+  readonly #lateMsMax: number;
+  readonly #faults: string[] = [];
+  readonly #probing: Promise<void>;
+  #heard = 0;
+  #probes = 0;
+  #probeMsMax = 0;
+  #isOver = false;
+
+  private constructor(port: number, lateMsMax: number) {
+    this.#port = port;
+    this.#lateMsMax = lateMsMax;
+    this.#load = new LoadProcess(loadEntry, (event) => {
+      if (event.type === 'tick') this.#heard = event.heard;
+      // The scenario takes the cores that they need.
+      else if (event.kind !== 'underruns') this.#faults.push(`${event.where}: ${event.what}`);
+    });
+    this.#probing = this.#probe();
+  }
+
+  /** Resolves when they listen, with keys of their own. */
+  static async start(
+    service: Service,
+    seed: number,
+    {
+      contexts = 2,
+      httpClients = 2,
+      useDialects = false,
+      mayFail = false,
+      lateMsMax = usualLateMsMax,
+    }: NeighbourOptions = {},
+  ): Promise<Neighbours> {
+    const voices = await service.voices();
+    const [idle = '', ...http] = await service.makeKeys(1 + otherKeysNeeded(httpClients));
+    const sockets = await service.makeKeys(keysNeeded(contexts));
+    const { port } = service;
+    const dialectPorts = useDialects ? service.dialectPorts : {};
+    const neighbours = new Neighbours(port, lateMsMax);
+    try {
+      await neighbours.#load.call('begin', {
+        target: { host: '127.0.0.1', port, dialectPorts, voices },
+        ...{ seed, idleSockets: 0, httpClients, mayFail },
+        answerMsMax: Math.max(answerMsMax, lateMsMax),
+      });
+      const keys = { sockets, http, idle, isShared: false };
+      await neighbours.#load.call('populate', { contexts, keys });
+      return neighbours;
+    } catch (error) {
+      neighbours.close();
+      throw error;
+    }
+  }
+
+  /** They hear everything that was asked for to its end. */
+  async end(): Promise<NeighboursReport> {
+    const endMs = performance.now() + heardMsMax;
+    while (performance.now() < endMs && this.#heard === 0) await sleep(probeEveryMs);
+    const { audioMs, dryMsMax, failures, firstAudioMs, heard } = await this.#load.call('stop');
+    this.close();
+    await this.#probing;
+    return {
+      ...{ audioMs, dryMsMax, failures, firstAudioMsMax: firstAudioMs.max, heard },
+      ...{ probes: this.#probes, probeMsMax: this.#probeMsMax },
+      ...{ faults: this.#faults, lateMsMax: this.#lateMsMax },
+    };
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#isOver = true;
+    this.#load.close();
+  }
+
+  /** On a new connection each time: whether the service still accepts connections is half of the question. */
+  async #probe(): Promise<void> {
+    while (!this.#isOver) {
+      const askedMs = performance.now();
+      const signal = AbortSignal.timeout(2 * this.#lateMsMax);
+      const { error, status } = await exchange(this.#port, { path: '/healthz' }, { signal });
+      if (this.#isOver) return;
+      if (status !== 200) this.#faults.push(`health probe: ${error?.message ?? status}`);
+      this.#probeMsMax = Math.max(this.#probeMsMax, performance.now() - askedMs);
+      this.#probes++;
+      await sleep(probeEveryMs);
+    }
+  }
+}
+
+export const isUndisturbed = (report: NeighboursReport): boolean =>
+  report.faults.length === 0 &&
+  report.heard > 0 &&
+  Math.max(report.firstAudioMsMax, report.dryMsMax, report.probeMsMax) < report.lateMsMax;
+
+const verdictOf = (report: NeighboursReport): string => {
+  const { faults, heard, lateMsMax } = report;
+  if (faults.length > 0) return `${faults.length} FAULTS: ${faults.slice(0, 3).join('; ')}`;
+  if (heard === 0) return 'NOTHING HEARD';
+  return isUndisturbed(report) ? 'none disturbed' : `DISTURBED, by ${ms(lateMsMax)} or more`;
+};
+
+export const describeNeighbours = (report: NeighboursReport): string => {
+  const heard = `${report.heard} replies (${Math.round(report.audioMs / 1000)} s)`;
+  const late = `first audio at most ${ms(report.firstAudioMsMax)}, dry ${ms(report.dryMsMax)}`;
+  const probes = `${report.probes} health probes, slowest ${ms(report.probeMsMax)}`;
+  const failures = report.failures === 0 ? '' : `, ${report.failures} failures that they saw`;
+  return `neighbours: ${heard}${failures}, ${late}; ${probes}; ${verdictOf(report)}`;
+};
