@@ -6,18 +6,16 @@ import { serveLoad, type LoadProcess } from '../rig/load-process.js';
 import { readFrontCpuMs } from '../rig/process-facts.js';
 import { SocketConnection, encodeStart } from '../rig/socket.js';
 import { sumOf } from '../rig/statistics.js';
-import { closedLoop } from './closed-loop.js';
 import { speakTogether } from './socket-together.js';
 import {
   HttpStream,
   Listener,
   SocketStream,
-  encodeSpeech,
   encodeUtterance,
   keyOf,
   type Target,
 } from './streams.js';
-import { throughput, wholeThroughput } from './throughput.js';
+import { closedLoop, throughput, wholeThroughput, type ThroughputOrder } from './throughput.js';
 import { replayTokens } from './token-replay.js';
 
 /** Between two requests: the service finishes everything, including a cancelled step. */
@@ -60,11 +58,11 @@ const gaugeFrames = (
 };
 
 /** Reads no more of pcm than it needs; of a codec all, because its decoder would disturb what is measured. */
-const firstAudioOf = async (target: Target, request: Buffer): Promise<FirstAudio> => {
+const firstAudioOf = async (target: Target, key: string, text: string): Promise<FirstAudio> => {
   const decoder = decoderOf(target.format);
   if (decoder === null) throw new RangeError(`nothing decodes ${target.format.encoding} here`);
   const isPcm = target.format.encoding === 'pcm';
-  const stream = new HttpStream(target);
+  const stream = new HttpStream(target, key);
   await stream.opened();
   await sleep(restMs);
   try {
@@ -76,7 +74,7 @@ const firstAudioOf = async (target: Target, request: Buffer): Promise<FirstAudio
         return figures !== null;
       };
       const startedMs = nowMs();
-      stream.request(request, {
+      stream.request(text, {
         onBody: (piece) => probe.push(piece, nowMs() - startedMs),
         onAudio: () => {
           if (isPcm) review();
@@ -94,11 +92,11 @@ const firstAudioOf = async (target: Target, request: Buffer): Promise<FirstAudio
 
 /** One listener at a time; each round asks for every text once. @returns the figures of each request, by text */
 const firstAudio = async ({ rounds, target, texts }: FirstAudioOrder): Promise<readonly FirstAudio[][]> => {
-  const requests = texts.map((text, i) => encodeSpeech(target, keyOf(target, i), text));
   const figures = texts.map((): FirstAudio[] => []);
   for (let round = 0; round < rounds; round++) {
     // Alternates between texts, so that a slow moment of the machine affects all alike.
-    for (const [i, request] of requests.entries()) figures[i]!.push(await firstAudioOf(target, request));
+    for (const [i, text] of texts.entries())
+      figures[i]!.push(await firstAudioOf(target, keyOf(target, i), text));
   }
   return figures;
 };
@@ -147,10 +145,10 @@ const listen = async (order: ListenersOrder): Promise<Heard> => {
   const listeners = Array.from({ length: count }, (_, i) => {
     const key = keyOf(target, i);
     if (transport === 'http')
-      return new Listener(new HttpStream(target), encodeSpeech(target, key, text), decoder);
+      return new Listener(new HttpStream(target, key), text, decoder);
     const socket = new SocketStream(target, key);
     sockets.push(socket);
-    return new Listener(socket, encodeUtterance(text));
+    return new Listener(socket, text);
   });
   await Promise.all(listeners.map((listener) => listener.opened()));
   const startedMs = nowMs();
@@ -312,7 +310,7 @@ const receive = async (order: ReceiveOrder): Promise<FrameCost> => {
 
 const calls = {
   firstAudio,
-  closedLoop,
+  closedLoop: (order: ThroughputOrder) => closedLoop(order),
   throughput,
   wholeThroughput,
   listen,

@@ -13,7 +13,7 @@ import * as texts from '../rig/texts.js';
 import { isInstalled } from '../say/sinks.js';
 import { linkShippedPack } from '../voices/fixtures/mixed.js';
 import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
-import type { ClosedLoopFigures } from './closed-loop.js';
+import type { ClosedLoopFigures } from './throughput.js';
 import type { Load } from './load.js';
 import { type Row, barredRow, row } from './report.js';
 import type { Target } from './streams.js';
@@ -143,7 +143,7 @@ interface LoopFigures extends ClosedLoopFigures {
 
 const loopOn = async (load: Load, { target, pid }: Server): Promise<LoopFigures> => {
   const before = readCpuTimes(pid);
-  const order = { target, text: texts.sentence, clients: loopClients, durationMs: 6_000 };
+  const order = { target, text: texts.sentence, connections: loopClients, durationMs: 6_000 };
   const figures = await load.call('closedLoop', order);
   const after = readCpuTimes(pid);
   return { ...figures, cpu: before === null || after === null ? null : cpuBetween(before, after, 1) };

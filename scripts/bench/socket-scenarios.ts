@@ -4,6 +4,7 @@ import type { Baseline } from './baseline-server.js';
 import type { FrameCost, Heard, Load } from './load.js';
 import { type Row, barredRow, row } from './report.js';
 import type { Target } from './streams.js';
+import { searchCapacity, type SearchSettings } from '../rig/capacity-search.js';
 import { LoadProcess } from '../rig/load-process.js';
 import { readMemory, readOpenFilesMax } from '../rig/process-facts.js';
 import type { Service } from '../rig/service.js';
@@ -11,12 +12,6 @@ import { mean, median, percentile } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
 
 const baselineEntry = new URL('./baseline-server.js', import.meta.url);
-
-interface Attempt {
-  readonly sockets: number;
-  readonly heard: Heard;
-  readonly held: boolean;
-}
 
 const ms = (value: number): string => `${value.toFixed(1)} ms`;
 const count = (value: number): string => value.toLocaleString('en');
@@ -67,14 +62,13 @@ export const measureIdleSockets = async (load: Load, target: Target, service: Se
 const firstAudioP99MsMax = 200;
 /** A reply plays for about nine seconds; p99 needs more than a hundred of them. */
 const stepMs = 20_000;
-const firstStep = 50;
-const stepFactor = 1.5;
-/** Halvings between the last number that held and the first that did not. */
-const refinements = 2;
+const streamSearch: SearchSettings = {
+  ...{ first: 50, growth: 1.5, max: 570, trials: 1 },
+  ...{ refinements: 2, secondThoughts: 0 },
+};
 /** A key has nine slots. */
 const socketsPerKey = 8;
-const stepsMax = 7;
-export const streamKeysNeeded = Math.ceil((firstStep * stepFactor ** (stepsMax - 1)) / socketsPerKey);
+export const streamKeysNeeded = Math.ceil(streamSearch.max / socketsPerKey);
 
 const listen = (
   load: Load,
@@ -93,36 +87,26 @@ const listen = (
     watchedPid,
   });
 
-/** Raises the number until it does not hold, then halves the gap. */
 export const measureSocketStreams = async (load: Load, target: Target): Promise<Row[]> => {
   const what = `WebSockets streaming at real time with p99 first audio within ${firstAudioP99MsMax} ms`;
-  const tried: Attempt[] = [];
-  const attempt = async (sockets: number): Promise<void> => {
+  let best: Heard | null = null;
+  const { held, failed } = await searchCapacity(streamSearch, async (sockets) => {
     const heard = await listen(load, target, sockets, stepMs, null);
     const p99Ms = percentile(heard.firstAudioMs, 0.99);
     process.stderr.write(`  ${sockets} sockets: p99 ${ms(p99Ms)}\n`);
-    tried.push({ sockets, heard, held: p99Ms <= firstAudioP99MsMax });
-  };
-  const most = (): Attempt | null =>
-    tried.filter(({ held }) => held).sort((a, b) => b.sockets - a.sockets)[0] ?? null;
-  const broken = (): number | null =>
-    tried.filter(({ held }) => !held).sort((a, b) => a.sockets - b.sockets)[0]?.sockets ?? null;
-  for (let step = 0; step < stepsMax && broken() === null; step++)
-    await attempt(Math.round(firstStep * stepFactor ** step));
-  for (let i = 0; i < refinements; i++) {
-    const above = broken();
-    if (above !== null) await attempt(Math.round(((most()?.sockets ?? 0) + above) / 2));
-  }
-  return [heldRow(what, most(), broken())];
+    if (p99Ms <= firstAudioP99MsMax) best = heard;
+    return p99Ms <= firstAudioP99MsMax;
+  });
+  return [heldRow(what, held, best, failed)];
 };
 
-const heldRow = (what: string, held: Attempt | null, broken: number | null): Row => {
-  if (held === null) return row(what, `not even ${broken}`);
-  const { firstAudioMs, dry } = held.heard;
+const heldRow = (what: string, sockets: number, heard: Heard | null, failed: number | null): Row => {
+  if (heard === null) return row(what, `not even ${failed}`);
+  const { firstAudioMs, dry } = heard;
   const spread = [0.5, 0.95, 0.99].map((share) => `p${share * 100} ${ms(percentile(firstAudioMs, share))}`);
   const replies = `${firstAudioMs.length} replies, ${dry === 0 ? 'none' : dry} ever ran dry`;
-  const limit = broken === null ? 'the most that was tried' : `${broken} did not hold`;
-  return row(what, `${held.sockets} (${limit}): ${spread.join(', ')} (${replies})`);
+  const limit = failed === null ? 'the most that was tried' : `${failed} did not hold`;
+  return row(what, `${sockets} (${limit}): ${spread.join(', ')} (${replies})`);
 };
 
 const costSockets = 100;

@@ -3,7 +3,14 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import { type Decoder, type FirstAudio, FirstAudioProbe } from '../rig/first-audio.js';
 import { HttpConnection, encodeRequest, speechRequest } from '../rig/http.js';
 import { Playback, ReadAhead } from '../rig/playback.js';
-import { SocketConnection, audioOverheadBytes, encodeMessage, encodeStart } from '../rig/socket.js';
+import {
+  SocketConnection,
+  audioOverheadBytes,
+  encodeMessage,
+  encodeStart,
+  unavailable,
+  type ServerFrame,
+} from '../rig/socket.js';
 
 export interface Target {
   readonly port: number;
@@ -15,25 +22,29 @@ export interface Target {
 export const keyOf = ({ keys }: Target, index: number): string => keys[index % keys.length]!;
 
 export interface StreamHandlers {
-  /** The service answered with another status than 200; `onEnd` follows. Without this handler, that is an error. */
-  readonly onRefused?: (status: number, headers: ReadonlyMap<string, string>) => void;
+  /** The last byte of the request is handed to the system. */
+  readonly onWritten?: () => void;
+  /** The service is full; `onEnd` follows. Without this handler, that is an error. */
+  readonly onRefused?: () => void;
   /** Over HTTP: bytes of the body, valid only during the call. `onAudio` follows. */
   readonly onBody?: (piece: Buffer) => void;
-  /** Audio arrived; `audioMs` is all of the stream so far. */
+  /** Audio arrived; `audioMs` is all of the utterance so far. */
   readonly onAudio: (audioMs: number) => void;
+  /** The utterance is whole, or its refusal is. The stream is free again. */
   readonly onEnd: () => void;
+  /** Anything else that ends the utterance, and the stream. */
   readonly onError: (error: Error) => void;
 }
 
-/** Speech over HTTP or over a WebSocket. */
+/** Speech over HTTP or over a WebSocket: one connection, one utterance at a time. */
 export interface SpeechStream {
-  /** Resolves when the stream is ready for requests; measurements do not include this time. */
+  /** Resolves when the connection is open. */
   opened(): Promise<void>;
-  /** One request at a time. */
-  request(bytes: Buffer, handlers: StreamHandlers): void;
+  /** Asks at once; the time until the connection is open counts. */
+  request(text: string, handlers: StreamHandlers): void;
   pause(): void;
   resume(): void;
-  /** Idempotent. */
+  /** No handler is called afterwards. Idempotent. */
   close(): void;
 }
 
@@ -69,12 +80,10 @@ const recordOverheadBytes = base64At + '"}\n\n'.length;
 const colon = ':'.charCodeAt(0);
 const colonAt = 'data'.length;
 
-/** The bytes of a request over HTTP: made once, written many times. */
-export const encodeSpeech = (target: Target, key: string, text: string): Buffer =>
-  encodeRequest(speechRequest({ key, text, voice: target.voice, format: target.format }));
-
 /** `POST /v1/tts/stream` on a connection that is kept. It counts audio by the framing of records, without parsing them. */
 export class HttpStream implements SpeechStream {
+  readonly #target: Target;
+  readonly #key: string;
   readonly #connection: HttpConnection;
   readonly #msPerByte: number | null;
   #base64Bytes = 0;
@@ -83,7 +92,9 @@ export class HttpStream implements SpeechStream {
   #position = '';
   #pageMs = 0;
 
-  constructor(target: Target) {
+  constructor(target: Target, key: string) {
+    this.#target = target;
+    this.#key = key;
     this.#connection = new HttpConnection(target);
     this.#msPerByte = msPerBase64Byte(target.format);
   }
@@ -92,20 +103,22 @@ export class HttpStream implements SpeechStream {
     return this.#connection.opened();
   }
 
-  request(bytes: Buffer, { onAudio, onBody, onEnd, onError, onRefused }: StreamHandlers): void {
+  request(text: string, { onAudio, onBody, onEnd, onError, onRefused, onWritten }: StreamHandlers): void {
     this.#base64Bytes = 0;
     this.#pageMs = 0;
     let isSpeech = false;
-    this.#connection.request(bytes, {
+    const { format, voice } = this.#target;
+    const fail = (error: Error): void => {
+      this.close();
+      onError(error);
+    };
+    this.#connection.request(encodeRequest(speechRequest({ key: this.#key, text, voice, format })), {
       onHead: (status, headers) => {
         isSpeech = status === 200;
         if (isSpeech) return;
-        if (onRefused !== undefined) {
-          onRefused(status, headers);
-          return;
-        }
-        this.close();
-        onError(new Error(`the service answered ${status}`));
+        if (status !== 503 || onRefused === undefined) fail(new Error(`the service answered ${status}`));
+        else if (!headers.has('retry-after')) fail(new Error('a 503 has no Retry-After'));
+        else onRefused();
       },
       onBody: (piece, offset) => {
         if (!isSpeech) return;
@@ -116,8 +129,9 @@ export class HttpStream implements SpeechStream {
         if (this.#base64Bytes > before) onAudio(audioMs);
       },
       onEnd,
-      onError,
+      onError: fail,
     });
+    onWritten?.();
   }
 
   pause(): void {
@@ -158,10 +172,10 @@ export class HttpStream implements SpeechStream {
 export const encodeUtterance = (text: string): Buffer =>
   Buffer.concat([encodeMessage({ send_text: text }), encodeMessage({ flush: true })]);
 
-/** Utterances of one context of a WebSocket. */
+/** A WebSocket: each utterance has a context of its own, which the client opens, flushes and closes in one go. */
 export class SocketStream implements SpeechStream {
   readonly #connection: SocketConnection;
-  readonly #opened = Promise.withResolvers<undefined>();
+  readonly #start: Buffer;
   #handlers: StreamHandlers | null = null;
   #base64Bytes = 0;
 
@@ -169,7 +183,7 @@ export class SocketStream implements SpeechStream {
   constructor(target: Target, key: string) {
     const msPerByte = msPerBase64Byte(target.format);
     if (msPerByte === null) throw new RangeError('the bytes of this format have no fixed duration');
-    this.#opened.promise.catch(() => undefined);
+    this.#start = encodeStart(target);
     this.#connection = new SocketConnection(
       { port: target.port, key },
       {
@@ -177,23 +191,14 @@ export class SocketStream implements SpeechStream {
           this.#base64Bytes += bytes - audioOverheadBytes;
           this.#handlers?.onAudio(this.#base64Bytes * msPerByte);
         },
-        onMessage: (json) => {
-          if (json.includes('"flush_completed"')) this.#handlers?.onEnd();
-          else if (json.includes('"context_started"')) this.#opened.resolve(undefined);
-          else this.#fail(new Error(`the service sent ${json}`));
-        },
+        onMessage: (json) => this.#onMessage(JSON.parse(json) as ServerFrame),
         onError: (error) => this.#fail(error),
       },
     );
-    this.#connection.opened().then(
-      () => this.#connection.write(encodeStart(target)),
-      (error: unknown) => this.#opened.reject(error),
-    );
   }
 
-  /** Resolves when its context is started. */
   opened(): Promise<void> {
-    return this.#opened.promise;
+    return this.#connection.opened();
   }
 
   /** Messages received so far, of all kinds. */
@@ -201,10 +206,18 @@ export class SocketStream implements SpeechStream {
     return this.#connection.messages;
   }
 
-  request(bytes: Buffer, handlers: StreamHandlers): void {
+  request(text: string, handlers: StreamHandlers): void {
     this.#handlers = handlers;
     this.#base64Bytes = 0;
-    this.#connection.write(bytes);
+    const frames = [this.#start, encodeUtterance(text), encodeMessage({ close_context: true })];
+    this.opened().then(
+      () => {
+        this.#connection.write(Buffer.concat(frames));
+        handlers.onWritten?.();
+      },
+      // `onError` reports it.
+      () => undefined,
+    );
   }
 
   pause(): void {
@@ -220,10 +233,20 @@ export class SocketStream implements SpeechStream {
     this.#connection.close();
   }
 
+  #onMessage(frame: ServerFrame): void {
+    const handlers = this.#handlers;
+    if (frame.error === unavailable && handlers?.onRefused !== undefined) handlers.onRefused();
+    else if (frame.error !== undefined) this.#fail(new Error(`the service sent "${frame.error}"`));
+    else if (frame.context_closed === true) {
+      this.#handlers = null;
+      handlers?.onEnd();
+    }
+  }
+
   #fail(error: Error): void {
-    this.#opened.reject(error);
-    this.#handlers?.onError(error);
+    const handlers = this.#handlers;
     this.close();
+    handlers?.onError(error);
   }
 }
 
@@ -236,7 +259,7 @@ export class Listener {
   /** The longest wait in the middle of speech; 0 without one. */
   dryMs = 0;
   readonly #stream: SpeechStream;
-  readonly #request: Buffer;
+  readonly #text: string;
   readonly #playback = new Playback();
   readonly #readAhead: ReadAhead;
   readonly #decoder: Decoder | null;
@@ -245,9 +268,9 @@ export class Listener {
   #isComplete = false;
   #error: Error | null = null;
 
-  constructor(stream: SpeechStream, request: Buffer, decoder: Decoder | null = null) {
+  constructor(stream: SpeechStream, text: string, decoder: Decoder | null = null) {
     this.#stream = stream;
-    this.#request = request;
+    this.#text = text;
     this.#decoder = decoder;
     this.#readAhead = new ReadAhead(stream);
   }
@@ -266,7 +289,7 @@ export class Listener {
     this.#readAhead.resume();
     this.#playback.begin(nowMs);
     this.#probe = this.#decoder && new FirstAudioProbe(this.#decoder);
-    this.#stream.request(this.#request, {
+    this.#stream.request(this.#text, {
       onBody: (piece) => this.#probe?.push(piece, performance.now() - nowMs),
       onAudio: (audioMs) => this.#onAudio(audioMs, performance.now()),
       onEnd: () => (this.#isComplete = true),

@@ -1,8 +1,8 @@
-/** Clients that ask again as soon as they are served, and read as fast as they can: seconds of speech that they get in a second. */
+/** Clients that ask again as soon as they are served, and read as fast as they can. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeRequest, HttpConnection, speechRequest } from '../rig/http.js';
 import { sumOf } from '../rig/statistics.js';
-import { encodeSpeech, HttpStream, keyOf, msPerBase64Byte, type Target } from './streams.js';
+import { HttpStream, keyOf, msPerBase64Byte, type Target } from './streams.js';
 
 export interface ThroughputOrder {
   readonly target: Target;
@@ -14,45 +14,55 @@ export interface ThroughputOrder {
 /** The first requests start together; counting begins when they are spread out. */
 const warmUpMs = 1_000;
 
-/** Speech counts as it arrives. */
-export const throughput = async (order: ThroughputOrder): Promise<number> => {
+export interface ClosedLoopFigures {
+  /** Milliseconds from each request to its first audio. */
+  readonly waits: readonly number[];
+  /** Seconds of speech that all of them received in a second. */
+  readonly speechRatio: number;
+  /** Milliseconds of speech that they received in all, before and after the measured time too. */
+  readonly allSpeechMs: number;
+}
+
+/** Each client has one connection. Speech counts as it arrives. @param isCut whether the last answers are left where they are */
+export const closedLoop = async (order: ThroughputOrder, isCut = false): Promise<ClosedLoopFigures> => {
   const { connections, durationMs, target, text } = order;
-  let audioMs = 0;
-  let isOver = false;
+  const waits: number[] = [];
+  let [audioMs, allSpeechMs] = [0, 0];
+  let [isMeasured, isOver] = [false, false];
   const repeat = async (key: string): Promise<void> => {
-    const stream = new HttpStream(target);
+    const stream = new HttpStream(target, key);
     await stream.opened();
-    const request = encodeSpeech(target, key, text);
-    try {
-      while (!isOver) {
-        await new Promise<void>((resolve, reject) => {
-          let heardMs = 0;
-          const onAudio = (totalMs: number) => {
-            if (isOver) {
-              resolve();
-              return;
-            }
-            audioMs += totalMs - heardMs;
-            heardMs = totalMs;
-          };
-          stream.request(request, { onAudio, onEnd: resolve, onError: reject });
-        });
-      }
-    } finally {
-      stream.close();
-    }
+    while (!isOver)
+      await new Promise<void>((resolve, reject) => {
+        const begunMs = performance.now();
+        const isCounted = isMeasured;
+        let heardMs = 0;
+        const onAudio = (totalMs: number): void => {
+          if (isCounted && heardMs === 0) waits.push(performance.now() - begunMs);
+          if (isMeasured && !isOver) audioMs += totalMs - heardMs;
+          allSpeechMs += totalMs - heardMs;
+          heardMs = totalMs;
+          if (isOver && isCut) resolve();
+        };
+        stream.request(text, { onAudio, onEnd: resolve, onError: reject });
+      });
+    stream.close();
   };
   const running = Promise.all(Array.from({ length: connections }, (_, i) => repeat(keyOf(target, i))));
   running.catch(() => undefined);
   await Promise.race([sleep(warmUpMs), running]);
-  audioMs = 0;
+  isMeasured = true;
   const startedMs = performance.now();
   await Promise.race([sleep(durationMs), running]);
-  const ratio = audioMs / (performance.now() - startedMs);
+  const speechRatio = audioMs / (performance.now() - startedMs);
   isOver = true;
   await running;
-  return ratio;
+  return { waits, speechRatio, allSpeechMs };
 };
+
+/** Seconds of speech that they get in a second. */
+export const throughput = async (order: ThroughputOrder): Promise<number> =>
+  (await closedLoop(order, true)).speechRatio;
 
 /** A whole file that arrived: how much speech, and when it was made. */
 export interface MadeFile {

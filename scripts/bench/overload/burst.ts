@@ -1,8 +1,7 @@
 /** Many connections that open and ask in the same moment: none may be lost. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Tally } from '../../rig/tally.js';
-import { keyOf, type Target } from '../streams.js';
-import { type Channel, HttpChannel, SocketChannel } from './channels.js';
+import { HttpStream, keyOf, SocketStream, type SpeechStream, type Target } from '../streams.js';
 import { type Spread, spreadOf } from './figures.js';
 
 export interface BurstOrder {
@@ -33,23 +32,22 @@ const handshakeRefusal = 'HTTP/1.1 503 ';
 
 export const burst = async (order: BurstOrder): Promise<BurstFigures> => {
   const { connections, msMax, socketEvery, target, texts } = order;
-  const channels: Channel[] = [];
+  const streams: SpeechStream[] = [];
   const [firstAudioMs, refusalMs]: [number[], number[]] = [[], []];
   const faults = new Tally();
   let [served, refused, failed] = [0, 0, 0];
   const startedMs = performance.now();
   for (let i = 0; i < connections; i++) {
     const key = keyOf(target, i);
-    const channel = i % socketEvery === 0 ? new SocketChannel(target, key) : new HttpChannel(target, key);
-    channels.push(channel);
+    const stream = i % socketEvery === 0 ? new SocketStream(target, key) : new HttpStream(target, key);
+    streams.push(stream);
     let isRefused = false;
     let hears = false;
     const refuse = (): void => {
       if (!isRefused) refusalMs.push(performance.now() - startedMs);
       isRefused = true;
     };
-    channel.ask(texts[i % texts.length]!, {
-      onWritten: () => undefined,
+    stream.request(texts[i % texts.length]!, {
       onAudio: () => {
         if (!hears) firstAudioMs.push(performance.now() - startedMs);
         hears = true;
@@ -63,21 +61,21 @@ export const burst = async (order: BurstOrder): Promise<BurstFigures> => {
           faults.add('an answer without audio');
         }
       },
-      onError: (reason) => {
-        if (reason.includes(handshakeRefusal)) {
+      onError: ({ message }) => {
+        if (message.includes(handshakeRefusal)) {
           refuse();
           refused++;
           return;
         }
         failed++;
-        faults.add(reason);
+        faults.add(message);
       },
     });
   }
   const endMs = startedMs + msMax;
   while (performance.now() < endMs && served + refused + failed < connections) await sleep(10);
   const tookMs = performance.now() - startedMs;
-  for (const channel of channels) channel.close();
+  for (const stream of streams) stream.close();
   const unanswered = connections - served - refused - failed;
   if (unanswered > 0) faults.add('no end in time', unanswered);
   return {

@@ -10,8 +10,7 @@ import { exchange, speechRequest } from '../../rig/http.js';
 import { LoopClock } from '../../rig/loop-clock.js';
 import { Playback } from '../../rig/playback.js';
 import { Tally } from '../../rig/tally.js';
-import { keyOf, msPerBase64Byte, type Target } from '../streams.js';
-import { type Channel, HttpChannel, SocketChannel } from './channels.js';
+import { HttpStream, keyOf, msPerBase64Byte, SocketStream, type SpeechStream, type Target } from '../streams.js';
 import {
   figuresOf,
   seriesOf,
@@ -110,7 +109,7 @@ class Listener {
 }
 
 interface Resting {
-  readonly channel: Channel;
+  readonly stream: SpeechStream;
   /** When its listener has heard everything. */
   readonly freeAtMs: number;
 }
@@ -134,7 +133,7 @@ const evenly = (count: number, fromMs: number, everyMs: number, run: Timed['run'
 export class Crowd {
   readonly #order: CrowdOrder;
   readonly #resting: Record<Transport, Resting[]> = { http: [], ws: [] };
-  readonly #channels = new Set<Channel>();
+  readonly #streams = new Set<SpeechStream>();
   readonly #made: Record<Transport, number> = { http: 0, ws: 0 };
   readonly #heard: Record<Transport, Listener[]> = { http: [], ws: [] };
   readonly #waiting = new Set<Listener>();
@@ -221,10 +220,10 @@ export class Crowd {
 
   #ask(transport: Transport, text: string, dueMs: number): Listener {
     const nowMs = performance.now();
-    const channel = this.#take(transport, nowMs);
+    const stream = this.#take(transport, nowMs);
     const listener = new Listener(dueMs, nowMs);
     this.#waiting.add(listener);
-    channel.ask(text, {
+    stream.request(text, {
       onWritten: () => (listener.writtenMs = performance.now()),
       onAudio: (audioMs) => {
         this.#audioMs += audioMs - listener.receivedMs;
@@ -243,29 +242,29 @@ export class Crowd {
         if (!isRefused && listener.firstAudioMs === null) this.#faults.add('a visit without audio');
         else if (!isRefused) listener.outcome = 'admitted';
         const freeAtMs = endMs + listener.playback.aheadMs(endMs);
-        this.#resting[transport].push({ channel, freeAtMs });
+        this.#resting[transport].push({ stream, freeAtMs });
       },
-      onError: (reason) => {
+      onError: ({ message }) => {
         this.#waiting.delete(listener);
-        this.#channels.delete(channel);
+        this.#streams.delete(stream);
         listener.outcome = 'failed';
-        this.#faults.add(`${transport}: ${reason}`);
+        this.#faults.add(`${transport}: ${message}`);
       },
     });
     return listener;
   }
 
   /** A connection that no listener uses; a new one has the next key. */
-  #take(transport: Transport, nowMs: number): Channel {
+  #take(transport: Transport, nowMs: number): SpeechStream {
     const resting = this.#resting[transport];
     const free = resting.findLastIndex(({ freeAtMs }) => freeAtMs <= nowMs);
-    if (free >= 0) return resting.splice(free, 1)[0]!.channel;
+    if (free >= 0) return resting.splice(free, 1)[0]!.stream;
     const { target } = this.#order;
     const key = keyOf(target, this.#made.http + this.#made.ws);
     this.#made[transport]++;
-    const channel = transport === 'http' ? new HttpChannel(target, key) : new SocketChannel(target, key);
-    this.#channels.add(channel);
-    return channel;
+    const stream = transport === 'http' ? new HttpStream(target, key) : new SocketStream(target, key);
+    this.#streams.add(stream);
+    return stream;
   }
 
   async #askWhole(dueMs: number): Promise<void> {
@@ -308,7 +307,7 @@ export class Crowd {
     const nowMs = performance.now();
     for (const listener of this.#waiting) listener.abandon(nowMs);
     if (this.#waiting.size > 0) this.#faults.add('a visit that did not end in time', this.#waiting.size);
-    for (const channel of this.#channels) channel.close();
+    for (const stream of this.#streams) stream.close();
     this.#aborts.abort();
     while (this.#wholesWaiting > 0) await sleep(1);
   }
