@@ -1,6 +1,6 @@
 /** First audio through each dialect, against the public port: what another protocol adds. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endpointsOf, EndpointClient, type Endpoint } from '../rig/endpoints.js';
+import { endpointsOf, firstAudioMs, type Endpoint } from '../rig/endpoints.js';
 import type { Service } from '../rig/service.js';
 import { percentile } from '../rig/statistics.js';
 import { sentence } from '../rig/texts.js';
@@ -15,18 +15,6 @@ const WARM_UP_ROUNDS = 8;
 /** Between two requests: the service finishes the last one. */
 const PAUSE_MS = 60;
 const SAMPLE_RATE_HZ = 24_000;
-
-/** @returns milliseconds from the request on an open connection to its first audio */
-const firstAudioMs = async (endpoint: Endpoint): Promise<number> => {
-  const client = new EndpointClient(endpoint);
-  try {
-    await client.heard();
-    if (client.heardMs === 0) throw new Error(`${endpoint.name}: no audio: ${JSON.stringify(client.tail)}`);
-    return client.heardMs - client.askedMs;
-  } finally {
-    client.leave();
-  }
-};
 
 const ms = (value: number): string => `${value.toFixed(1)} ms`;
 

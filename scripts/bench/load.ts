@@ -7,14 +7,7 @@ import { readFrontCpuMs } from '../rig/process-facts.js';
 import { SocketConnection, encodeStart } from '../rig/socket.js';
 import { sumOf } from '../rig/statistics.js';
 import { speakTogether } from './socket-together.js';
-import {
-  HttpStream,
-  Listener,
-  SocketStream,
-  encodeUtterance,
-  keyOf,
-  type Target,
-} from './streams.js';
+import { HttpStream, Listener, SocketStream, encodeUtterance, keyOf, type Target } from './streams.js';
 import { closedLoop, throughput, wholeThroughput, type ThroughputOrder } from './throughput.js';
 import { replayTokens } from './token-replay.js';
 
@@ -144,8 +137,7 @@ const listen = async (order: ListenersOrder): Promise<Heard> => {
   const decoder = target.format.encoding === 'pcm' ? decoderOf(target.format) : null;
   const listeners = Array.from({ length: count }, (_, i) => {
     const key = keyOf(target, i);
-    if (transport === 'http')
-      return new Listener(new HttpStream(target, key), text, decoder);
+    if (transport === 'http') return new Listener(new HttpStream(target, key), text, decoder);
     const socket = new SocketStream(target, key);
     sockets.push(socket);
     return new Listener(socket, text);

@@ -1,5 +1,6 @@
 /** The endpoints that speak, and a client of each: requests and answers as bytes on a connection. */
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { Changes } from './changes.js';
 import { encodeRequest, speechRequest } from './http.js';
@@ -208,3 +209,15 @@ export class EndpointClient {
     this.#changes.notify();
   }
 }
+
+/** @returns milliseconds from the request on an open connection to its first audio @throws without audio */
+export const firstAudioMs = async (endpoint: Endpoint, msMax = 60_000): Promise<number> => {
+  const client = new EndpointClient(endpoint);
+  try {
+    await Promise.race([client.heard(), sleep(msMax, undefined, { ref: false })]);
+    if (client.heardMs === 0) throw new Error(`${endpoint.name}: no audio: ${JSON.stringify(client.tail)}`);
+    return client.heardMs - client.askedMs;
+  } finally {
+    client.leave();
+  }
+};

@@ -200,7 +200,6 @@ class Load {
       loopLateMs: this.#loopLate.quantiles(),
       endsStep,
       cpuMs: (user + system) / 1000,
-      rssBytes: process.memoryUsage.rss(),
     });
     if (!endsStep) return;
     meter.stepFirstAudio.reset();

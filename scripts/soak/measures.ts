@@ -80,7 +80,6 @@ export interface LoadTick {
   readonly endsStep: boolean;
   /** User and system time so far. */
   readonly cpuMs: number;
-  readonly rssBytes: number;
 }
 
 /** By key: the least and the most characters that it must have been charged. */
@@ -89,52 +88,32 @@ export type Charges = Readonly<Record<string, { readonly min: number; readonly m
 /** What the load reports on its own. */
 export type LoadEvent = ({ readonly type: 'tick' } & LoadTick) | ({ readonly type: 'fault' } & Fault);
 
-/** A look at the service from outside. */
+/** A look at the service from outside; `null`: not known. */
 export interface ServiceSample {
   readonly pssBytes: number | null;
-  readonly rssBytes: number | null;
   readonly frontHeapBytes: number | null;
   /** Milliseconds so far. */
   readonly cpu: CpuTimes | null;
-  readonly files: number | null;
-  readonly threads: number | null;
-  /** Lateness of the front thread's event loop, as the service measures it. */
-  readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number } | null;
+  /** Lateness of the front thread's event loop (p99), as the service measures it. */
+  readonly loopDelayP99Ms: number | null;
   readonly streams: number | null;
   readonly contexts: number | null;
-  readonly underruns: number | null;
-  /** Chunks of audio with a listener. */
-  readonly chunks: number | null;
-  readonly threadRestarts: number | null;
-  readonly bufferedBytes: number | null;
-  /** Of `GET /healthz` since the last sample. */
-  readonly probeP99Ms: number;
-}
-
-/** A row of the time series. */
-export interface Step {
-  /** Since the load began. */
-  readonly atMs: number;
-  readonly phase: 'calibration' | 'warm-up' | 'measured' | 'rest';
-  readonly sockets: number;
-  readonly streams: number;
-  readonly speechPerSecond: number;
-  readonly firstAudioMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
-  readonly underruns: number;
-  readonly unjudged: number;
-  readonly faults: number;
-  readonly loadLateP99Ms: number;
-  readonly pssBytes: number | null;
-  readonly rssBytes: number | null;
-  readonly frontHeapBytes: number | null;
-  readonly loadRssBytes: number;
-  readonly loopDelayP99Ms: number | null;
-  readonly loopDelayMaxMs: number | null;
-  readonly probeP99Ms: number;
-  readonly bufferedBytes: number | null;
   /** By the service's own count since its start: late chunks of audio, and all with a listener. */
   readonly serviceUnderruns: number | null;
   readonly serviceChunks: number | null;
+  readonly threadRestarts: number | null;
+}
+
+/** A row of the time series. */
+export interface Step extends Pick<
+  ServiceSample,
+  'pssBytes' | 'frontHeapBytes' | 'loopDelayP99Ms' | 'serviceUnderruns' | 'serviceChunks'
+> {
+  /** Since the load began. */
+  readonly atMs: number;
+  readonly phase: 'calibration' | 'warm-up' | 'measured' | 'rest';
+  readonly streams: number;
+  readonly speechPerSecond: number;
   /** In cores, over the step. */
   readonly cpu: CpuTimes | null;
   readonly loadCpu: number;

@@ -42,7 +42,6 @@ export class Durations {
 export class Meter {
   readonly firstAudio = new Durations();
   readonly stepFirstAudio = new Durations();
-  readonly stepLoopLate = new Durations();
   readonly #faults = new Map<FaultKind, number>();
   readonly #reported = new Map<string, number>();
   readonly #charges = new Map<string, { min: number; max: number }>();

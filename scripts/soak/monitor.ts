@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
 import { exchange } from '../rig/http.js';
 import { parseSamples, sumOf, type Sample } from '../rig/exposition.js';
-import { countHandles, readCpuTimes, readMemory } from '../rig/process-facts.js';
+import { readCpuTimes, readMemory } from '../rig/process-facts.js';
 import type { Service, Status } from '../rig/service.js';
 import { Collector } from './collector.js';
 import type { AtRest, ServiceSample } from './measures.js';
@@ -30,7 +30,6 @@ export interface MonitorParts {
 export class Monitor {
   readonly #parts: MonitorParts;
   readonly #probes = new Durations();
-  readonly #stepProbes = new Durations();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #faults: string[] = [];
   #asked = 0;
@@ -87,29 +86,17 @@ export class Monitor {
     const samples = await this.#scrape();
     const metric = (name: string, labels?: Readonly<Record<string, string>>) => sumOf(samples, name, labels);
     const memory = service === null ? null : readMemory(service.pid);
-    const handles = service === null ? null : countHandles(service.pid);
-    const delayMs = (percentile: string) =>
-      (metric('syrinx_event_loop_delay_seconds', { percentile }) ?? 0) * 1000;
-    const probes = this.#stepProbes.quantiles();
-    this.#stepProbes.reset();
+    const delay = metric('syrinx_event_loop_delay_seconds', { percentile: '99' });
     return {
       pssBytes: memory?.pssBytes ?? metric('syrinx_pss_bytes'),
-      rssBytes: memory?.rssBytes ?? metric('process_resident_memory_bytes'),
       frontHeapBytes: metric('nodejs_heap_size_used_bytes'),
       cpu: service === null ? null : readCpuTimes(service.pid),
-      files: handles?.files ?? metric('process_open_fds'),
-      threads: handles?.threads ?? null,
-      loopDelayMs:
-        metric('syrinx_event_loop_delay_seconds') === null
-          ? null
-          : { p50: delayMs('50'), p99: delayMs('99'), max: delayMs('100') },
+      loopDelayP99Ms: delay === null ? null : delay * 1000,
       streams: metric('syrinx_streams'),
       contexts: metric('syrinx_contexts'),
-      underruns: metric('syrinx_underruns_total'),
-      chunks: metric('syrinx_playback_lag_seconds_count'),
+      serviceUnderruns: metric('syrinx_underruns_total'),
+      serviceChunks: metric('syrinx_playback_lag_seconds_count'),
       threadRestarts: metric('syrinx_thread_restarts_total'),
-      bufferedBytes: metric('syrinx_buffered_bytes'),
-      probeP99Ms: probes.p99,
     };
   }
 
@@ -144,9 +131,7 @@ export class Monitor {
   async #probe(): Promise<void> {
     const startedMs = performance.now();
     if ((await this.#get(`${this.#parts.baseUrl}/healthz`)) === null) return;
-    const ms = performance.now() - startedMs;
-    this.#probes.record(ms);
-    this.#stepProbes.record(ms);
+    this.#probes.record(performance.now() - startedMs);
   }
 
   async #scrape(): Promise<readonly Sample[]> {

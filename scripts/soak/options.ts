@@ -137,10 +137,7 @@ export const readOptions = (args: readonly string[]): SoakOptions => {
   const values = parse(args);
   if (values.share !== undefined && values.contexts !== undefined)
     throw new UsageError('--share is a part of what calibration finds, and --contexts is the number itself');
-  if (
-    values.load !== undefined &&
-    [values.share, values.url].some((text) => text !== undefined)
-  )
+  if (values.load !== undefined && [values.share, values.url].some((text) => text !== undefined))
     throw new UsageError('--load goes without --share and --url');
   if (values.voices === 'mixed' && (values.url !== undefined || values.load !== undefined))
     throw new UsageError('--voices mixed goes without --url and --load');

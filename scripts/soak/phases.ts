@@ -50,7 +50,13 @@ export const troubleOf = (ticks: readonly LoadTick[]): string | null => {
 };
 
 /** Adds clients until first audio is late, a listener has an underrun or is refused, or the load itself is late. */
-export const calibrate = async ({ look, max, onStep, populate, share }: CalibrateParts): Promise<Calibrated> => {
+export const calibrate = async ({
+  look,
+  max,
+  onStep,
+  populate,
+  share,
+}: CalibrateParts): Promise<Calibrated> => {
   let trouble: string | null = null;
   const { held, failed } = await searchCapacity({ ...calibration.search, max }, async (contexts) => {
     await populate(contexts);

@@ -167,7 +167,8 @@ export class Soak {
       onStep: (tried, found) =>
         this.#say(`${tried} streaming clients ${found === null ? 'held' : `did not hold: ${found}`}`),
     });
-    if (calibrated.held === 0) this.#say('not a single client held: is the machine busy with something else?');
+    if (calibrated.held === 0)
+      this.#say('not a single client held: is the machine busy with something else?');
     await populate(calibrated.contexts);
     if (load === null || load < 1) await this.#settle();
     return calibrated;
@@ -260,7 +261,7 @@ export class Soak {
     if (this.#reading !== null) {
       const step = stepOf(this.#reading, reading, phase);
       this.#steps.push(step);
-      this.#say(describeStep(step, this.#phaseMs === null ? null : this.#phaseMs - elapsedMs));
+      this.#say(describeStep(step, tick, this.#phaseMs === null ? null : this.#phaseMs - elapsedMs));
     }
     this.#reading = reading;
   }

@@ -95,7 +95,9 @@ const vanishing: Flood = {
       }
     };
     await Promise.all(Array.from({ length: parallel }, vanish));
-    const isAtRest = await comesTrue(async () => (await service.status()).openContexts <= neighbourContextsMax);
+    const isAtRest = await comesTrue(
+      async () => (await service.status()).openContexts <= neighbourContextsMax,
+    );
     const spoken = await describeSpeech(await endpointsFor(service, 'Still here.'));
     const held = isAtRest && !spoken.includes('SILENT') && heard > count / 10;
     return { count, outcome: `${heard} left in mid-speech; ${spoken}`, held };
@@ -120,5 +122,9 @@ export const dialects: Scenario = {
   name: 'dialects',
   about: 'through each dialect: threads that end, drains, clients that vanish and slow readers',
   defaultCount: 20,
-  run: async (options) => [await deathsThroughDialects(options), await drains(options), ...(await floods(options))],
+  run: async (options) => [
+    await deathsThroughDialects(options),
+    await drains(options),
+    ...(await floods(options)),
+  ],
 };

@@ -1,8 +1,9 @@
-/** The check of a context whose utterances the service may refuse: what is refused must be so whole, and nothing else. */
+/** The check of a context's frames finds each thing that can go wrong. What is refused must be so whole, and nothing else. */
 import t from 'tap';
-import { createAudioCheck } from '../../scripts/rig/audio-check.js';
+import { createAudioCheck, OggPages } from '../../scripts/rig/audio-check.js';
 import { ContextCheck } from '../../scripts/rig/context-check.js';
 import { unavailable, type ServerFrame } from '../../scripts/rig/socket.js';
+import { OggStream } from '../../workers/audio/opus.js';
 
 const bytesPerMs = 48;
 const audio = (ms: number): ServerFrame => ({
@@ -26,11 +27,16 @@ interface Sent {
 }
 
 /** @returns the kinds of faults, and of frames */
-const check = (steps: readonly (ServerFrame | Sent)[], mayRefuse = true, mayStop = false) => {
+const check = (
+  steps: readonly (ServerFrame | Sent)[],
+  mayRefuse = true,
+  mayStop = false,
+  audio = createAudioCheck({ encoding: 'pcm', sampleRateHz: 24_000 }),
+) => {
   const faults: string[] = [];
   const context = new ContextCheck({
     id: 'c',
-    audio: createAudioCheck({ encoding: 'pcm', sampleRateHz: 24_000 }),
+    audio,
     timestamps: true,
     trailMs: { min: 0, max: 500 },
     wordMarginMs: null,
@@ -116,5 +122,42 @@ t.test('a service that may stop may refuse a start, and then sends nothing more'
   t.same(check([refused(), { error: 'unknown context_id: c' }], false, true).faults, ['frames', 'errors']);
   t.same(check([started, { text: 'good morning' }, refused()], false, true).faults, ['errors']);
   t.same(check([refused()]).faults, ['errors'], 'where it may not stop');
+  t.end();
+});
+
+/** Two utterances of two words each, in Opus, and what a faultless service sends for them. */
+const faultless = (): (ServerFrame | Sent)[] => {
+  const stream = new OggStream(7);
+  let pages = 0;
+  const page = (isLast = false): ServerFrame => {
+    const packet = { bytes: Buffer.alloc(300, pages), granule: ++pages * 24_000 };
+    return { audio_chunk: Buffer.from(stream.pages([packet], isLast)).toString('base64') };
+  };
+  const utterance = (flushId: string, at: number) => [
+    ...ask('good morning', flushId),
+    ...[page(), page(), words('good', 'morning', at), flushed(flushId)],
+  ];
+  const end = [{ close: true as const }, page(true), ...closed];
+  return [started, ...utterance('1', 0), ...utterance('2', 1), ...end];
+};
+
+t.test('a frame that is lost, doubled or misplaced is a fault', (t) => {
+  const faultsOf = (steps: readonly (ServerFrame | Sent)[]) =>
+    check(steps, false, false, new OggPages()).faults;
+  t.same(faultsOf(faultless()), []);
+  const frames = faultless().flatMap((step, at) =>
+    'audio_chunk' in step || 'timestamps' in step ? [at] : [],
+  );
+  t.equal(frames.length, 7);
+  for (const at of frames) {
+    t.not(faultsOf(faultless().toSpliced(at, 1)).length, 0, `step ${at} lost`);
+    t.not(faultsOf(faultless().toSpliced(at, 0, faultless()[at]!)).length, 0, `step ${at} doubled`);
+  }
+  for (const at of [3, 5, 11]) {
+    const steps = faultless();
+    [steps[at], steps[at + 1]] = [steps[at + 1]!, steps[at]!];
+    t.not(faultsOf(steps).length, 0, `steps ${at} and ${at + 1} swapped`);
+  }
+  for (const at of [6, 12]) t.not(faultsOf(faultless().toSpliced(at, 1)).length, 0, `flush ${at} missing`);
   t.end();
 });

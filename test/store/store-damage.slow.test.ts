@@ -1,8 +1,7 @@
 /**
  * A store damaged in every way that we know: a start refuses it with one line, or serves it with exactly the balances
- * and keys that it had. `npm run torture` damages the store of a whole service in the same ways.
+ * and keys that it had. `npm run torture` damages the store of a service that runs in the same ways.
  */
-import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
@@ -120,42 +119,3 @@ for (const [how, wholeBytesMax] of [
       t.ok(outcomes.refused > 20 && outcomes.served > 10, JSON.stringify(outcomes));
       t.end();
     });
-
-t.test('a replacement takes the place of a file that is created again meanwhile', (t) => {
-  for (const [name, file] of [
-    ['a folder in place of the file', 'store.sqlite'],
-    ['a folder in place of the log', 'store.sqlite-wal'],
-  ] as const) {
-    store.putBack('killed');
-    let timesMade = 0;
-    const raced = Object.create(store, {
-      setAside: {
-        value: (asideName: string) => {
-          store.setAside(asideName);
-          timesMade += 1;
-          if (timesMade <= 3) writeFileSync(store.pathOf(asideName), 'made again');
-        },
-      },
-    }) as LeftStore;
-    applyDamage(name, { store: raced, other, random });
-    t.ok(statSync(store.pathOf(file)).isDirectory(), name);
-    t.equal(timesMade, 4, name);
-  }
-  t.end();
-});
-
-t.test('both files are emptied although the log is removed meanwhile', (t) => {
-  store.putBack('killed');
-  const raced = Object.create(store, {
-    pathOf: {
-      value: (name: string) => {
-        if (name === 'store.sqlite-wal') rmSync(store.pathOf(name));
-        return store.pathOf(name);
-      },
-    },
-  }) as LeftStore;
-  applyDamage('the file and its log are empty', { store: raced, other, random });
-  for (const file of ['store.sqlite', 'store.sqlite-wal'])
-    t.equal(statSync(store.pathOf(file)).size, 0, file);
-  t.end();
-});

@@ -10,7 +10,14 @@ import { exchange, speechRequest } from '../../rig/http.js';
 import { LoopClock } from '../../rig/loop-clock.js';
 import { Playback } from '../../rig/playback.js';
 import { Tally } from '../../rig/tally.js';
-import { HttpStream, keyOf, msPerBase64Byte, SocketStream, type SpeechStream, type Target } from '../streams.js';
+import {
+  HttpStream,
+  keyOf,
+  msPerBase64Byte,
+  SocketStream,
+  type SpeechStream,
+  type Target,
+} from '../streams.js';
 import {
   figuresOf,
   seriesOf,

@@ -1,8 +1,8 @@
 /** A key that is greedy with bodies and messages: many slow large ones, and ones that are expensive to parse. */
-import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../../src/limits.js';
 import { HttpConnection } from '../../rig/http.js';
+import { RawConnection } from '../../rig/raw-connection.js';
 import { opcodes, encodeFrame, encodeMessage } from '../../rig/socket.js';
 import { Tally } from '../../rig/tally.js';
 import { openSockets, type CountingSocket } from '../floods/flood.js';
@@ -54,32 +54,20 @@ export class BodiesAttack implements Attack {
   }
 
   async #ask(port: number, head: Buffer, body: Buffer): Promise<void> {
-    const socket = connect({ host: '127.0.0.1', port, noDelay: true });
-    let status = '';
-    let tail = '';
-    const state = { isOver: false };
-    const over = new Promise<void>((resolve) => {
-      socket.on('data', (bytes) => {
-        const text = tail + bytes.toString('latin1');
-        status ||= /^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? '';
-        tail = text.slice(-64);
-        if (/\r\n0\r\n\r\n$/.test(tail) || (status !== '200' && status !== '')) resolve();
-      });
-      socket.on('error', () => resolve()).on('close', () => resolve());
-    }).then(() => {
-      state.isOver = true;
-    });
-    socket.write(head);
-    for (let at = 0; at < body.length && !state.isOver; at += pieceBytes) {
-      socket.write(body.subarray(at, at + pieceBytes));
+    const client = new RawConnection({ port });
+    const isOver = (): boolean => client.isWhole || (client.status !== null && client.status !== '200');
+    client.write(head);
+    for (let at = 0; at < body.length && !isOver(); at += pieceBytes) {
+      client.write(body.subarray(at, at + pieceBytes));
       await sleep(pieceEveryMs);
     }
-    await Promise.race([over, sleep(answerMsMax)]);
-    this.#answers.add(status || 'none');
-    if (!['200', '429', '503'].includes(status))
-      this.#faults.push(`a body was answered ${status || 'nothing'}`);
-    if (status === '200' && !/\r\n0\r\n\r\n$/.test(tail)) this.#faults.push('a stream broke off');
-    socket.destroy();
+    const endMs = performance.now() + answerMsMax;
+    while (!isOver() && !client.isClosed && performance.now() < endMs) await sleep(20);
+    const status = client.status ?? 'nothing';
+    this.#answers.add(status);
+    if (!['200', '429', '503'].includes(status)) this.#faults.push(`a body was answered ${status}`);
+    if (status === '200' && !client.isWhole) this.#faults.push('a stream broke off');
+    client.reset();
     // A refused body is not sent again at once: the attack is on memory.
     if (status === '503') await sleep(pieceEveryMs);
   }

@@ -3,6 +3,7 @@
  * twice their calm time, or 50 ms. What the greedy key was granted must still be whole.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { endpointsOf, firstAudioMs, type Endpoint } from '../../rig/endpoints.js';
 import { LoadProcess } from '../../rig/load-process.js';
 import { Service } from '../../rig/service.js';
 import { median, percentile } from '../../rig/statistics.js';
@@ -10,13 +11,45 @@ import { describeLeftovers, leftoversOf, ms } from '../checks.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import type { AttackKind } from './attack.js';
 import type { GreedyLoad } from './load.js';
-import { OtherKey } from './other-key.js';
 
 const loadEntry = new URL('./load.js', import.meta.url);
 const lateMsMin = 50;
 const settleMs = 1_000;
 /** The attack shares the cores with the service, whose fairness is measured: it gets what the others leave. */
 const launcher = ['nice', '-n', '19'];
+
+const text = 'The kettle is on.';
+const format = { encoding: 'pcm', sampleRateHz: 24_000 } as const;
+const waitMsMax = 30_000;
+/** For what is left of a sentence that is not heard to its end. */
+const restMs = 30;
+
+/** Another key, which asks for one sentence after the other, over HTTP and over a WebSocket in turn, each on a new connection. */
+class OtherKey {
+  readonly #endpoints: readonly Endpoint[];
+  /** What went wrong. */
+  readonly faults: string[] = [];
+
+  constructor(port: number, key: string, voice: string) {
+    const { requests, sockets } = endpointsOf({ port, dialectPorts: {}, key, voice, text, format });
+    this.#endpoints = [requests[0], sockets[0]];
+  }
+
+  /** @returns milliseconds to first audio of each */
+  async sentences(count: number): Promise<number[]> {
+    const times: number[] = [];
+    for (let i = 0; i < count; i++) {
+      try {
+        times.push(await firstAudioMs(this.#endpoints[i % 2]!, waitMsMax));
+      } catch (error) {
+        times.push(waitMsMax);
+        this.faults.push((error as Error).message);
+      }
+      await sleep(restMs);
+    }
+    return times;
+  }
+}
 
 const describe = (times: readonly number[]): string =>
   `median ${median(times).toFixed(0)}, p95 ${percentile(times, 0.95).toFixed(0)}, most ${ms(Math.max(...times))}`;
@@ -45,7 +78,6 @@ const attackOnce = async (
     await sleep(settleMs);
     progress('calm after');
     calm.push(...(await other.sentences(Math.ceil(count / 2))));
-    other.close();
     load.close();
     const left = await leftoversOf(service, filesBefore, [greedyKey, otherKey]);
     const lateMsMax = Math.max(2 * percentile(calm, 0.95), lateMsMin);
@@ -68,7 +100,6 @@ const attackOnce = async (
       held: isFair && faults.length === 0 && service.log.errors === 0 && left.length === 0,
     };
   } finally {
-    other.close();
     load.close();
   }
 };

@@ -218,36 +218,6 @@ const ended = async (scratch: string, count: number): Promise<TortureRow> => {
   }
 };
 
-/** Speech of all formats at once for a while, at most so many seconds. */
-const mixed = async (scratch: string, seconds: number): Promise<TortureRow> => {
-  await makeMixedPacks(join(scratch, 'models'));
-  const speaker = await startIn(scratch);
-  try {
-    const voices = await voicesOf(speaker);
-    const ends = new Tally();
-    const untilMs = performance.now() + 1_000 * seconds;
-    const lines = (await listenersOf(speaker)).flatMap((listener) =>
-      voices.map(async (voice) => {
-        while (performance.now() < untilMs) ends.add(`${voice} ${await speakWith(listener, voice)}`);
-      }),
-    );
-    const beforeMiB = (await speaker.service.status()).rssMiB;
-    await Promise.all(lines);
-    const afterMiB = (await speaker.service.status()).rssMiB;
-    return {
-      fault: 'formats mixed',
-      injected: `two listeners of each of ${voices.length} formats for ${seconds} s`,
-      count: lines.length,
-      outcome: `${ends.toString()}; resident ${beforeMiB} MiB, then ${afterMiB}`,
-      held:
-        voices.every((voice) => ends.of(`${voice} whole`) > 0) &&
-        ends.names.every((name) => name.endsWith(' whole')),
-    };
-  } finally {
-    await speaker.service.stop();
-  }
-};
-
 const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
   const rows: TortureRow[] = [];
   for (const torture of [
@@ -255,7 +225,6 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
     (scratch: string) => removed(scratch, options.count),
     (scratch: string) => storm(scratch, options),
     (scratch: string) => ended(scratch, options.count),
-    (scratch: string) => mixed(scratch, 5 * options.count),
   ]) {
     rows.push(await inScratch(torture));
     options.progress(`${rows.at(-1)!.fault}: ${rows.at(-1)!.outcome}`);
