@@ -6,7 +6,7 @@ import { AudioPath } from '../../workers/audio/audio-path.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { FRAME_MS_MAX } from '../../workers/actor/frame-maker.js';
 import { limits } from '../../src/limits.js';
-import { withCpuTime } from './bare-work.js';
+import { withCpuTime } from '../rig/cpu-clock.js';
 
 export interface BareEncoderData {
   /** 16-bit samples of the engine. */

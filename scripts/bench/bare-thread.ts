@@ -7,7 +7,7 @@ import { Segmenter } from '../../src/text/segments.js';
 import { loadPacks, meansOf } from '../../workers/engines/registry.js';
 import { stepOne } from '../../workers/engines/steps.js';
 import type { DeviceData } from '../device.js';
-import { withCpuTime } from './bare-work.js';
+import { withCpuTime } from '../rig/cpu-clock.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 import { settingsOf } from '../../src/api/speech-settings.js';
 

@@ -6,7 +6,7 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import { sumOf } from '../rig/statistics.js';
 import type { BareEncoderData } from './bare-encoder-thread.js';
 import type { BareThreadData } from './bare-thread.js';
-import type { BareWork } from './bare-work.js';
+import type { BareWork } from '../rig/cpu-clock.js';
 
 export interface BareFigures {
   /** Seconds of speech a second, all threads together. */

@@ -37,7 +37,7 @@ import type { Load } from './load.js';
 import { type Part, type Program, readOptions, usage } from './options.js';
 import { keysNeeded as overloadKeysNeeded, measureOverload } from './overload/overload.js';
 import { overloadParts, togetherCount } from './overload/phases.js';
-import type { Subject } from './overload/subjects.js';
+import type { Subject } from './overload/watch.js';
 import { measurePauses } from './pauses.js';
 import { measurePiperPeers, measureSmallPeers } from './peers.js';
 import { type Row, formatReport, putIntoReadme } from './report.js';

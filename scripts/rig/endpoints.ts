@@ -113,6 +113,8 @@ export const dialectEndpoints = (parts: EndpointParts): readonly Endpoint[] => {
 
 /** More than a pattern, and than what a library sends in one piece after it. */
 const tailMax = 256;
+/** More than the head of an answer. */
+const headMax = 2_048;
 
 export type AnswerEnd = 'whole' | 'failed' | 'cut';
 
@@ -126,9 +128,12 @@ export interface ClientOptions {
 /** A client on a connection of its own: asks an endpoint once, and waits for its answer. */
 export class EndpointClient {
   readonly socket: Socket;
-  /** When it asked, and when its first audio came; 0 before. */
+  /** When it asked, when its first audio came, and when its answer ended; 0 before. */
   askedMs = 0;
   heardMs = 0;
+  endedMs = 0;
+  /** The first bytes of the answer. */
+  head = '';
   readonly #endpoint: Endpoint;
   #tail = '';
   #end: AnswerEnd | null = null;
@@ -197,6 +202,7 @@ export class EndpointClient {
       } else if (seen.includes(HEAD_END)) this.#settle('failed');
       return;
     }
+    if (this.head.length < headMax) this.head += bytes.toString('latin1', 0, headMax);
     const isFailed = failed.test(seen);
     if (this.heardMs === 0 && !isFailed && seen.includes(audio)) this.heardMs = nowMs;
     if (isFailed) this.#settle('failed');
@@ -205,6 +211,7 @@ export class EndpointClient {
   }
 
   #settle(end: AnswerEnd): void {
+    if (this.#end === null) this.endedMs = performance.now();
     this.#end ??= end;
     this.#changes.notify();
   }

@@ -5,8 +5,10 @@
  *   resting --(its time has come)--> acting --rest--> resting --(stopped)--> gone --resume--> resting
  */
 import type { LoopClock } from '../rig/loop-clock.js';
-import type { Target } from './measures.js';
-import type { Meter } from './meter.js';
+import type { Arrival } from '../rig/playback.js';
+import type { FaultKind, Target } from './measures.js';
+import type { Meter, Reply } from './meter.js';
+import { judgeDry } from './plausible.js';
 
 export interface ClientParts {
   readonly seed: number;
@@ -27,13 +29,44 @@ export interface ClientParts {
   readonly beginMs: number;
 }
 
-export abstract class SoakClient {
+export abstract class SoakClient<Parts extends ClientParts = ClientParts> {
+  protected readonly parts: Parts;
   #state: 'resting' | 'acting' | 'gone' = 'resting';
   #nextMs: number;
   #isStopping = false;
 
-  constructor({ beginMs }: Pick<ClientParts, 'beginMs'>) {
-    this.#nextMs = beginMs;
+  constructor(parts: Parts) {
+    this.parts = parts;
+    this.#nextMs = parts.beginMs;
+  }
+
+  /** The client, and what it does: with the seed, it identifies what was sent. */
+  protected abstract get name(): string;
+
+  protected fault(kind: FaultKind, what: string): void {
+    this.parts.meter.fault(kind, this.name, what);
+  }
+
+  /**
+   * Audio of a reply has come.
+   *
+   * @param completeMs when its text was complete; `null`: not yet
+   * @param isTimed whether its first audio is judged
+   */
+  protected hear(
+    arrival: Arrival | null,
+    nowMs: number,
+    completeMs: number | null,
+    reply: Reply,
+    isTimed = true,
+  ): void {
+    const { clock, meter } = this.parts;
+    if (arrival?.kind === 'first') meter.heardFirst(this.name, isTimed ? arrival.waitedMs : null, reply);
+    if (arrival?.kind !== 'dry') return;
+    const { sinceMs } = arrival;
+    const clientLateMs = clock.latenessMs(sinceMs, nowMs);
+    const moment = { sinceMs, untilMs: nowMs, textCompleteMs: completeMs, clientLateMs };
+    meter.dry(this.name, judgeDry(moment), reply);
   }
 
   /** It was stopped, and has left. */

@@ -6,11 +6,10 @@
  */
 import { ContextCheck, type FrameKind } from '../rig/context-check.js';
 import { createAudioCheck } from '../rig/audio-check.js';
-import type { LoopClock } from '../rig/loop-clock.js';
 import { Playback } from '../rig/playback.js';
 import { encodeMessage, encodeStart, type ServerFrame, unavailable } from '../rig/socket.js';
-import type { Target } from './measures.js';
-import type { Meter, Reply } from './meter.js';
+import type { ClientParts } from './client.js';
+import type { Reply } from './meter.js';
 import { judgeDry, plausible } from './plausible.js';
 import type { ContextPlan, Reader, ReplyPlan } from './population.js';
 
@@ -21,21 +20,17 @@ const crossedMsMax = 1_000;
 /** Of slow readers. */
 const slowestSpeed = 0.5;
 
-export interface RunParts {
+export interface RunParts extends Pick<
+  ClientParts,
+  'key' | 'target' | 'mayRefuse' | 'answerMsMax' | 'clock' | 'meter'
+> {
   readonly id: string;
   readonly plan: ContextPlan;
   readonly reader: Reader;
   /** It ends with its socket, without a message: the socket's client makes the cut. */
   readonly vanishes: boolean;
-  readonly key: string;
-  readonly target: Target;
-  /** See `ClientParts`. */
-  readonly mayRefuse: boolean;
-  readonly answerMsMax: number;
   /** The service may stop, and refuse the start. */
   readonly mayStop: boolean;
-  readonly clock: LoopClock;
-  readonly meter: Meter;
   readonly write: (frame: Uint8Array) => void;
 }
 

@@ -8,7 +8,6 @@ import { Playback } from '../rig/playback.js';
 import { encodeMessage, SocketConnection } from '../rig/socket.js';
 import { SoakClient, type ClientParts } from './client.js';
 import type { Reply } from './meter.js';
-import { judgeDry } from './plausible.js';
 import { drawReply } from './population.js';
 
 const SAMPLES_A_MS = 24;
@@ -27,8 +26,7 @@ interface Turn {
   lastMs: number;
 }
 
-export class ElevenLabsClient extends SoakClient {
-  readonly #parts: ClientParts & { readonly port: number };
+export class ElevenLabsClient extends SoakClient<ClientParts & { readonly port: number }> {
   #state: 'connecting' | 'here' | 'leaving' = 'connecting';
   #sinceMs = 0;
   #life = -1;
@@ -40,7 +38,6 @@ export class ElevenLabsClient extends SoakClient {
 
   constructor(parts: ClientParts & { readonly port: number }) {
     super(parts);
-    this.#parts = parts;
     this.#dice = new Dice(parts.seed, 4, parts.client, 0);
   }
 
@@ -53,13 +50,13 @@ export class ElevenLabsClient extends SoakClient {
       if (!this.#turn.isCut) this.#cutIfDue(this.#turn, nowMs);
     }
     if (nowMs - this.#sinceMs <= answerMsMax) return;
-    this.#fault('answers', `no end of ${this.#turn === null ? this.#state : 'a turn'}`);
+    this.fault('answers', `no end of ${this.#turn === null ? this.#state : 'a turn'}`);
     this.#connection?.close();
     this.#end();
   }
 
   protected override begin(nowMs: number): void {
-    const { client, key, meter, port, seed, target } = this.#parts;
+    const { client, key, meter, port, seed, target } = this.parts;
     this.#dice = new Dice(seed, 4, client, ++this.#life);
     this.#turnsLeft = this.#dice.between(1, 6);
     this.#state = 'connecting';
@@ -73,7 +70,7 @@ export class ElevenLabsClient extends SoakClient {
       {
         onMessage: (json) => this.#onMessage(JSON.parse(json) as ElevenLabsMessage),
         onError: (error) => {
-          if (this.#state !== 'leaving') this.#fault('sockets', error.message);
+          if (this.#state !== 'leaving') this.fault('sockets', error.message);
           if (this.#state === 'here') meter.sockets--;
           this.#end();
         },
@@ -95,15 +92,15 @@ export class ElevenLabsClient extends SoakClient {
     this.#sinceMs = nowMs;
     if (this.isStopping || this.#turnsLeft-- === 0) {
       this.#state = 'leaving';
-      this.#parts.meter.sockets--;
+      this.parts.meter.sockets--;
       this.#connection?.leave('close-frame', () => this.#end());
       return;
     }
-    const { key, meter } = this.#parts;
+    const { key, meter } = this.parts;
     const sentences = drawReply(this.#dice, false).text.match(/[^.]+\.\s*/g) ?? [];
     const flushed = sentences.map((sentence) => `${sentence.trim()} `);
     const turn: Turn = {
-      id: `${this.#name}.${this.#turnsLeft}`,
+      id: `${this.name}.${this.#turnsLeft}`,
       text: flushed.join(''),
       beganMs: nowMs,
       cutAfterMs: this.#dice.chance(0.4) ? this.#dice.within(10, 1_500) : null,
@@ -130,17 +127,17 @@ export class ElevenLabsClient extends SoakClient {
   }
 
   #onMessage(message: ElevenLabsMessage): void {
-    const { meter } = this.#parts;
+    const { meter } = this.parts;
     const turn = this.#turn;
     meter.frames++;
-    if (turn !== null && this.#parts.mayRefuse && message.error === 'system_busy') {
+    if (turn !== null && this.parts.mayRefuse && message.error === 'system_busy') {
       this.#turn = null;
       meter.refusals++;
       meter.streams--;
       return;
     }
     if (turn === null || message.contextId !== turn.id || message.error !== undefined) {
-      this.#fault('frames', `unexpected: ${JSON.stringify(message).slice(0, 200)}`);
+      this.fault('frames', `unexpected: ${JSON.stringify(message).slice(0, 200)}`);
       return;
     }
     if (message.isFinal === true) {
@@ -154,28 +151,20 @@ export class ElevenLabsClient extends SoakClient {
     const { chars = [], charStartTimesMs = [], charDurationsMs = [] } = message.alignment ?? {};
     turn.characters += chars.join('');
     for (const [index, startMs] of charStartTimesMs.entries()) {
-      if (startMs < turn.lastMs) this.#fault('words', `a character at ${startMs} after ${turn.lastMs} ms`);
+      if (startMs < turn.lastMs) this.fault('words', `a character at ${startMs} after ${turn.lastMs} ms`);
       turn.lastMs = startMs + charDurationsMs[index]!;
     }
   }
 
   #hear(turn: Turn): void {
-    const { clock, meter } = this.#parts;
     const nowMs = performance.now();
     const arrival = this.#playback.audio(turn.audioBytes / 2 / SAMPLES_A_MS, nowMs);
-    if (arrival?.kind === 'first') {
-      meter.replies++;
-      meter.heardFirst(this.#name, arrival.waitedMs, turn.reply);
-    }
-    if (arrival?.kind !== 'dry') return;
-    const { sinceMs } = arrival;
-    const clientLateMs = clock.latenessMs(sinceMs, nowMs);
-    const moment = { sinceMs, untilMs: nowMs, textCompleteMs: turn.beganMs, clientLateMs };
-    meter.dry(this.#name, judgeDry(moment), turn.reply);
+    if (arrival?.kind === 'first') this.parts.meter.replies++;
+    this.hear(arrival, nowMs, turn.beganMs, turn.reply);
   }
 
   #onFinal(turn: Turn): void {
-    const { key, meter } = this.#parts;
+    const { key, meter } = this.parts;
     this.#turn = null;
     meter.streams--;
     if (turn.isCut) {
@@ -185,9 +174,9 @@ export class ElevenLabsClient extends SoakClient {
     }
     meter.spoken(key, turn.text.length);
     const audioMs = turn.audioBytes / 2 / SAMPLES_A_MS;
-    if (turn.audioBytes % 2 !== 0 || audioMs === 0) this.#fault('audio', `${turn.audioBytes} bytes`);
-    if (turn.characters !== turn.text) this.#fault('words', `${turn.characters} instead of ${turn.text}`);
-    if (turn.lastMs > audioMs + 1) this.#fault('words', `they end at ${turn.lastMs} of ${audioMs} ms`);
+    if (turn.audioBytes % 2 !== 0 || audioMs === 0) this.fault('audio', `${turn.audioBytes} bytes`);
+    if (turn.characters !== turn.text) this.fault('words', `${turn.characters} instead of ${turn.text}`);
+    if (turn.lastMs > audioMs + 1) this.fault('words', `they end at ${turn.lastMs} of ${audioMs} ms`);
   }
 
   #write(...messages: readonly object[]): void {
@@ -196,17 +185,13 @@ export class ElevenLabsClient extends SoakClient {
   }
 
   #end(): void {
-    if (this.#turn !== null) this.#parts.meter.streams--;
+    if (this.#turn !== null) this.parts.meter.streams--;
     this.#turn = null;
     this.#connection = null;
     this.rest(this.#dice.within(50, 1_500));
   }
 
-  get #name(): string {
-    return `elevenlabs ${this.#parts.client}.${this.#life}`;
-  }
-
-  #fault(kind: 'frames' | 'sockets' | 'answers' | 'words' | 'audio', what: string): void {
-    this.#parts.meter.fault(kind, this.#name, what);
+  protected override get name(): string {
+    return `elevenlabs ${this.parts.client}.${this.#life}`;
   }
 }

@@ -6,7 +6,7 @@ import { CheckedAnswer } from '../rig/checked-answer.js';
 import { encodeRequest, HttpConnection, responseFormat } from '../rig/http.js';
 import { Playback } from '../rig/playback.js';
 import { SoakClient, type ClientParts } from './client.js';
-import { judgeDry, plausible } from './plausible.js';
+import { plausible } from './plausible.js';
 import { drawHttp, drawOpenAi, isTidy, type HttpPlan } from './population.js';
 
 /** In an overload, a whole result waits for listeners: as long as the contract tells clients to wait. */
@@ -54,8 +54,7 @@ const bodyOf = (plan: HttpPlan, voice: string): object => {
   return { text: spoken, voice, timestamps, response_format: responseFormat(format) };
 };
 
-export class HttpClient extends SoakClient {
-  readonly #parts: HttpClientParts;
+export class HttpClient extends SoakClient<HttpClientParts> {
   readonly #draw: typeof drawHttp;
   #sinceMs = 0;
   #request = -1;
@@ -66,7 +65,6 @@ export class HttpClient extends SoakClient {
 
   constructor(parts: HttpClientParts) {
     super(parts);
-    this.#parts = parts;
     this.#draw = parts.openAiPort === null ? drawHttp : drawOpenAi;
     this.#plan = this.#draw(parts.seed, parts.client, 0);
   }
@@ -80,7 +78,7 @@ export class HttpClient extends SoakClient {
     const waitedMs = nowMs - this.#sinceMs;
     if (abortAfterMs !== null && waitedMs >= abortAfterMs) this.#abort();
     else if (waitedMs > this.#answerMsMax) {
-      this.#parts.meter.fault('answers', this.#name, 'a request is not answered');
+      this.fault('answers', 'a request is not answered');
       this.#abort();
     }
   }
@@ -88,18 +86,18 @@ export class HttpClient extends SoakClient {
   get #answerMsMax(): number {
     const { route, text } = this.#plan;
     // At capacity a stream comes as fast as it is played.
-    const answerMsMax = 2 * this.#parts.answerMsMax;
-    if (!this.#parts.mayRefuse) return answerMsMax;
-    const { httpMsPerCharacter } = plausible(this.#parts.target);
+    const answerMsMax = 2 * this.parts.answerMsMax;
+    if (!this.parts.mayRefuse) return answerMsMax;
+    const { httpMsPerCharacter } = plausible(this.parts.target);
     return route === 'whole' ? wholeMsMax : answerMsMax + text.length * httpMsPerCharacter.max;
   }
 
-  get #name(): string {
-    return `http ${this.#parts.client}.${this.#request}`;
+  protected override get name(): string {
+    return `http ${this.parts.client}.${this.#request}`;
   }
 
   protected override begin(nowMs: number): void {
-    const { client, key, meter, seed, target } = this.#parts;
+    const { client, key, meter, seed, target } = this.parts;
     this.#plan = this.#draw(seed, client, ++this.#request);
     // The key of a tidy client is charged to the character.
     if (isTidy(client)) this.#plan = { ...this.#plan, abortAfterMs: null };
@@ -122,10 +120,10 @@ export class HttpClient extends SoakClient {
   }
 
   #answer(askedMs: number): CheckedAnswer {
-    const { clock, meter, target } = this.#parts;
+    const { meter, target } = this.parts;
     const { format, route, text, timestamps } = this.#plan;
     const { endTrailMs, wordMarginMs, httpMsPerCharacter } = plausible(target);
-    const name = this.#name;
+    const name = this.name;
     const playback = this.#playback;
     playback.begin(askedMs);
     const reply = { isSpoilt: false };
@@ -145,11 +143,7 @@ export class HttpClient extends SoakClient {
         meter.audioMs += durationMs - heardMs;
         heardMs = durationMs;
         const arrival = route === 'whole' ? null : playback.audio(durationMs, nowMs);
-        if (arrival?.kind === 'first') meter.heardFirst(name, arrival.waitedMs, reply);
-        if (arrival?.kind !== 'dry') return;
-        const { sinceMs } = arrival;
-        const clientLateMs = clock.latenessMs(sinceMs, nowMs);
-        meter.dry(name, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs: askedMs, clientLateMs }), reply);
+        this.hear(arrival, nowMs, askedMs, reply);
       },
     });
   }
@@ -157,7 +151,7 @@ export class HttpClient extends SoakClient {
   /** @param answer `null` for a request that the service must refuse */
   #send(request: Buffer, answer: CheckedAnswer | null): void {
     const { text, wrong } = this.#plan;
-    const { key, mayFail, mayRefuse, meter, openAiPort, target } = this.#parts;
+    const { key, mayFail, mayRefuse, meter, openAiPort, target } = this.parts;
     const expected = wrong === null ? 200 : refusalOf(this.#plan);
     let isSpoken = false;
     this.#connection ??= new HttpConnection({ ...target, port: openAiPort ?? target.port });
@@ -166,7 +160,7 @@ export class HttpClient extends SoakClient {
         isSpoken = status === 200;
         if (mayRefuse && answer !== null && status === 503) this.#onRefused(headers);
         else if (mayFail && status >= 500) meter.failures++;
-        else if (status !== expected) this.#fault(`${status} instead of ${expected}`);
+        else if (status !== expected) this.fault('statuses', `${status} instead of ${expected}`);
       },
       onBody: (bytes) => {
         if (isSpoken) answer?.push(bytes);
@@ -181,17 +175,17 @@ export class HttpClient extends SoakClient {
       },
       onError: (error) => {
         if (mayFail && isSpoken) meter.failures++;
-        else this.#fault(error.message);
+        else this.fault('statuses', error.message);
         this.#abort();
       },
     });
   }
 
   #onRefused(headers: ReadonlyMap<string, string>): void {
-    const { key, meter } = this.#parts;
+    const { key, meter } = this.parts;
     meter.refusals++;
     meter.unsent(key, this.#plan.text.length);
-    if (!headers.has('retry-after')) this.#fault('a 503 has no Retry-After');
+    if (!headers.has('retry-after')) this.fault('statuses', 'a 503 has no Retry-After');
   }
 
   #abort(): void {
@@ -205,11 +199,7 @@ export class HttpClient extends SoakClient {
   }
 
   #end(unheardMs = 0): void {
-    if (this.#plan.wrong === null) this.#parts.meter.streams--;
+    if (this.#plan.wrong === null) this.parts.meter.streams--;
     this.rest(unheardMs + this.#plan.pauseMs);
-  }
-
-  #fault(what: string): void {
-    this.#parts.meter.fault('statuses', this.#name, what);
   }
 }

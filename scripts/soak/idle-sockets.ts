@@ -9,8 +9,7 @@ import {
   type ServerFrame,
   unavailable,
 } from '../rig/socket.js';
-import type { Target } from './measures.js';
-import type { Meter } from './meter.js';
+import type { ClientParts } from './client.js';
 import { drawIdlePauseMs } from './population.js';
 
 /** Handshakes at a time: the backlog of a listening socket may refuse more. */
@@ -18,15 +17,7 @@ const handshakesMax = 100;
 /** Ticks until each socket has had one. */
 const ticksARound = 50;
 
-interface IdleParts {
-  readonly seed: number;
-  readonly key: string;
-  readonly target: Target;
-  readonly meter: Meter;
-  /** See `ClientParts`. */
-  readonly answerMsMax: number;
-  readonly drainMs: number | null;
-}
+type IdleParts = Pick<ClientParts, 'seed' | 'key' | 'target' | 'meter' | 'answerMsMax' | 'drainMs'>;
 
 class IdleSocket {
   readonly #parts: IdleParts;

@@ -4,7 +4,7 @@ import type { LoadTick } from './measures.js';
 
 export const calibration = {
   /** A load that fails leaves clients that still speak, so the search does not go back from there. */
-  search: { first: 16, growth: 1.25, refinements: 0, trials: 2, secondThoughts: 0 },
+  search: { first: 16, growth: 1.4, refinements: 0, trials: 2, secondThoughts: 0 },
   /** Per number of clients, before it is judged: clients begin, others leave. */
   settleMs: 4_000,
   lookMs: 7_000,

@@ -51,7 +51,6 @@ const wrongMessage = (wrong: WrongFrame, target: Target): { frame: Buffer; error
 };
 
 export class SocketClient extends SoakClient {
-  readonly #parts: ClientParts;
   readonly #runs = new Map<string, ContextRun>();
   /** Beginnings of the errors that were provoked, in order. */
   readonly #provoked: string[] = [];
@@ -67,7 +66,6 @@ export class SocketClient extends SoakClient {
 
   constructor(parts: ClientParts) {
     super(parts);
-    this.#parts = parts;
     this.#plan = drawLife(parts.seed, parts.client, 0);
   }
 
@@ -82,18 +80,18 @@ export class SocketClient extends SoakClient {
       this.#live(nowMs);
       return;
     }
-    if (nowMs - this.#sinceMs <= this.#parts.answerMsMax) return;
-    this.#fault('sockets', `no end of ${this.#state}`);
+    if (nowMs - this.#sinceMs <= this.parts.answerMsMax) return;
+    this.fault('sockets', `no end of ${this.#state}`);
     this.#connection?.close();
     this.#end();
   }
 
-  get #name(): string {
-    return `${this.#parts.client}.${this.#life}`;
+  protected override get name(): string {
+    return `${this.parts.client}.${this.#life}`;
   }
 
   protected override begin(nowMs: number): void {
-    const { client, key, seed, meter, target } = this.#parts;
+    const { client, key, seed, meter, target } = this.parts;
     this.#plan = drawLife(seed, client, ++this.#life);
     meter.lives++;
     this.#state = 'connecting';
@@ -106,7 +104,7 @@ export class SocketClient extends SoakClient {
       {
         onMessage: (json) => this.#onMessage(json),
         onError: (error) => {
-          if (!this.#mayMove(error, performance.now())) this.#fault('sockets', error.message);
+          if (!this.#mayMove(error, performance.now())) this.fault('sockets', error.message);
           if (this.#state === 'here') meter.sockets--;
           this.#end();
         },
@@ -127,7 +125,7 @@ export class SocketClient extends SoakClient {
 
   /** Its service stops: the next life connects to another. */
   #mayMove(error: Error, nowMs: number): boolean {
-    const { drainMs, meter } = this.#parts;
+    const { drainMs, meter } = this.parts;
     if (drainMs === null || !isGoingAway(error)) return false;
     const owedMs = Math.max(0, ...[...this.#runs.values()].map((run) => run.owedMs(nowMs)));
     // A reset discards what was sent and not read yet.
@@ -161,7 +159,7 @@ export class SocketClient extends SoakClient {
 
   #beginContext(nowMs: number): void {
     const { contexts, reader, vanishes, wrong } = this.#plan;
-    const { answerMsMax, clock, drainMs, key, mayRefuse, meter, target } = this.#parts;
+    const { drainMs, target } = this.parts;
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
@@ -169,20 +167,15 @@ export class SocketClient extends SoakClient {
       this.#provoked.push(error);
       this.#connection?.write(frame);
     }
-    const id = `${this.#name}.${index}`;
+    const id = `${this.name}.${index}`;
     const run = new ContextRun(
       {
+        ...this.parts,
         id,
         plan: contexts[index]!,
         reader,
         vanishes: vanishes && index === contexts.length - 1,
-        key,
-        target,
-        mayRefuse,
-        answerMsMax,
         mayStop: drainMs !== null,
-        clock,
-        meter,
         write: (frame) => this.#connection?.write(frame),
       },
       nowMs,
@@ -197,7 +190,7 @@ export class SocketClient extends SoakClient {
       this.#readAhead?.resume();
       return;
     }
-    const isStalled = reader === 'stalling' && (nowMs + this.#parts.client * 1_000) % stallEveryMs < stallMs;
+    const isStalled = reader === 'stalling' && (nowMs + this.parts.client * 1_000) % stallEveryMs < stallMs;
     let aheadMs = 0;
     for (const run of this.#runs.values()) aheadMs += run.aheadMs(nowMs);
     if (isStalled) this.#readAhead?.pause();
@@ -205,14 +198,14 @@ export class SocketClient extends SoakClient {
   }
 
   #onMessage(json: string): void {
-    const { meter } = this.#parts;
+    const { meter } = this.parts;
     const nowMs = performance.now();
     meter.frames++;
     let frame: ServerFrame;
     try {
       frame = JSON.parse(json) as ServerFrame;
     } catch {
-      this.#fault('frames', `no JSON: ${json.slice(0, 200)}`);
+      this.fault('frames', `no JSON: ${json.slice(0, 200)}`);
       return;
     }
     if (frame.error !== undefined && this.#provoked[0] !== undefined) {
@@ -223,7 +216,7 @@ export class SocketClient extends SoakClient {
     }
     const id = frame.context_id ?? '';
     const run = this.#runs.get(id);
-    if (frame.error !== undefined && this.#parts.mayFail) {
+    if (frame.error !== undefined && this.parts.mayFail) {
       // A context that failed has another error for each frame that was written before its client knew.
       if (run !== undefined) meter.failures++;
       run?.abandon();
@@ -231,7 +224,7 @@ export class SocketClient extends SoakClient {
       return;
     }
     if (run === undefined) {
-      this.#fault('frames', `a frame of no open context: ${json.slice(0, 200)}`);
+      this.fault('frames', `a frame of no open context: ${json.slice(0, 200)}`);
       return;
     }
     if (run.onFrame(frame, nowMs) === 'start-refused') this.#isServiceStopping = true;
@@ -251,7 +244,7 @@ export class SocketClient extends SoakClient {
   #awaitEnd(nowMs: number): void {
     this.#state = 'leaving';
     this.#sinceMs = nowMs;
-    this.#parts.meter.sockets--;
+    this.parts.meter.sockets--;
   }
 
   #end(): void {
@@ -259,9 +252,5 @@ export class SocketClient extends SoakClient {
     this.#runs.clear();
     this.#connection = null;
     this.rest(this.#plan.pauseMs);
-  }
-
-  #fault(kind: 'frames' | 'sockets', what: string): void {
-    this.#parts.meter.fault(kind, this.#name, what);
   }
 }

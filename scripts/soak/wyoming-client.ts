@@ -7,9 +7,8 @@ import { Playback } from '../rig/playback.js';
 import { unavailable } from '../rig/socket.js';
 import { encodeWyoming, WyomingReader, type WyomingEvent } from '../rig/wyoming.js';
 import { SoakClient, type ClientParts } from './client.js';
-import type { FaultKind } from './measures.js';
 import type { Reply } from './meter.js';
-import { judgeDry, plausible } from './plausible.js';
+import { plausible } from './plausible.js';
 import { drawAssistant, type AssistantPlan } from './population.js';
 
 const answerMsMax = 60_000;
@@ -29,8 +28,7 @@ interface Turn {
   isStopped: boolean;
 }
 
-export class WyomingClient extends SoakClient {
-  readonly #parts: ClientParts & { readonly port: number };
+export class WyomingClient extends SoakClient<ClientParts & { readonly port: number }> {
   readonly #playback = new Playback();
   #life = -1;
   #plan: AssistantPlan;
@@ -42,12 +40,11 @@ export class WyomingClient extends SoakClient {
 
   constructor(parts: ClientParts & { readonly port: number }) {
     super(parts);
-    this.#parts = parts;
     this.#plan = drawAssistant(parts.seed, parts.client, 0);
   }
 
   protected override begin(nowMs: number): void {
-    const { client, meter, port, seed, target } = this.#parts;
+    const { client, meter, port, seed, target } = this.parts;
     this.#plan = drawAssistant(seed, client, ++this.#life);
     this.#texts = 0;
     this.#reader = new WyomingReader();
@@ -59,7 +56,7 @@ export class WyomingClient extends SoakClient {
     socket.on('error', () => undefined);
     socket.on('close', () => {
       if (this.#socket !== socket) return;
-      this.#fault('sockets', 'the service closed the connection');
+      this.fault('sockets', 'the service closed the connection');
       this.#leave();
     });
   }
@@ -78,13 +75,13 @@ export class WyomingClient extends SoakClient {
     const isLast = this.#texts === texts.length;
     if (isLast && vanishesAfterMs !== null && spokenMs >= vanishesAfterMs) this.#leave();
     else if (spokenMs > answerMsMax) {
-      this.#fault('answers', 'no end of a text');
+      this.fault('answers', 'no end of a text');
       this.#leave();
     }
   }
 
   #speak(nowMs: number): void {
-    const { meter, target } = this.#parts;
+    const { meter, target } = this.parts;
     const { text, voice, wordsPerSecond } = this.#plan.texts[this.#texts++]!;
     const name = target.voices[voice % target.voices.length];
     const isStreamed = wordsPerSecond !== null;
@@ -118,13 +115,13 @@ export class WyomingClient extends SoakClient {
     try {
       for (const event of this.#reader.push(bytes)) this.#onEvent(event);
     } catch (error) {
-      this.#fault('frames', (error as Error).message);
+      this.fault('frames', (error as Error).message);
       this.#leave();
     }
   }
 
   #onEvent(event: WyomingEvent): void {
-    const { meter, mayRefuse } = this.#parts;
+    const { meter, mayRefuse } = this.parts;
     const turn = this.#turn;
     // A late event of a connection that the client has left.
     if (this.#socket === null) return;
@@ -135,7 +132,7 @@ export class WyomingClient extends SoakClient {
       return;
     }
     const isExpected = turn !== null && this.#take(turn, event);
-    if (!isExpected) this.#fault('frames', `unexpected: ${event.type} ${JSON.stringify(event.data)}`);
+    if (!isExpected) this.fault('frames', `unexpected: ${event.type} ${JSON.stringify(event.data)}`);
   }
 
   /** @returns false if this event may not come now */
@@ -164,34 +161,27 @@ export class WyomingClient extends SoakClient {
   }
 
   #hear(turn: Turn, bytes: number, rateHz: number): void {
-    const { clock, meter } = this.#parts;
+    const { meter } = this.parts;
     const nowMs = performance.now();
     const ms = (bytes / BYTES_A_SAMPLE / rateHz) * 1_000;
-    if (bytes % BYTES_A_SAMPLE !== 0) this.#fault('audio', `a chunk of ${bytes} bytes`);
+    if (bytes % BYTES_A_SAMPLE !== 0) this.fault('audio', `a chunk of ${bytes} bytes`);
     turn.audioMs += ms;
     meter.audioMs += ms;
     const arrival = this.#playback.audio(turn.audioMs, nowMs);
-    if (arrival?.kind === 'first') {
-      meter.replies++;
-      meter.heardFirst(this.#name, turn.isStreamed ? null : arrival.waitedMs, turn.reply);
-    }
-    if (arrival?.kind !== 'dry') return;
-    const { sinceMs } = arrival;
-    const moment = { sinceMs, untilMs: nowMs, textCompleteMs: turn.completeMs };
-    const clientLateMs = clock.latenessMs(sinceMs, nowMs);
-    meter.dry(this.#name, judgeDry({ ...moment, clientLateMs }), turn.reply);
+    if (arrival?.kind === 'first') meter.replies++;
+    this.hear(arrival, nowMs, turn.completeMs, turn.reply, !turn.isStreamed);
   }
 
   #finish(turn: Turn): void {
     const msPerCharacter = turn.audioMs / turn.text.length;
-    const { max, min } = plausible(this.#parts.target).httpMsPerCharacter;
+    const { max, min } = plausible(this.parts.target).httpMsPerCharacter;
     if (msPerCharacter < min || msPerCharacter > max)
-      this.#fault('audio', `${turn.audioMs} ms for ${turn.text.length} characters`);
+      this.fault('audio', `${turn.audioMs} ms for ${turn.text.length} characters`);
     this.#endTurn();
   }
 
   #endTurn(): void {
-    if (this.#turn !== null) this.#parts.meter.streams--;
+    if (this.#turn !== null) this.parts.meter.streams--;
     this.#turn = null;
     this.#playback.end();
   }
@@ -208,11 +198,7 @@ export class WyomingClient extends SoakClient {
     this.#socket?.write(encodeWyoming(type, data));
   }
 
-  get #name(): string {
-    return `wyoming ${this.#parts.client}.${this.#life}`;
-  }
-
-  #fault(kind: FaultKind, what: string): void {
-    this.#parts.meter.fault(kind, this.#name, what);
+  protected override get name(): string {
+    return `wyoming ${this.parts.client}.${this.#life}`;
   }
 }

@@ -1,10 +1,9 @@
 /** The parts of an overload that decide: the search for capacity, the schedule of arrivals, the figures, the verdicts. */
 import t from 'tap';
-import { compareRuns, timingOf, troubleOf } from '../../scripts/bench/overload/phases.js';
-import { figuresOf, seriesOf, wholeFiguresOf, type Visit } from '../../scripts/bench/overload/figures.js';
+import { compareRuns, troubleOf } from '../../scripts/bench/overload/phases.js';
+import { figuresOf, wholeFiguresOf, type Visit } from '../../scripts/bench/overload/figures.js';
 import type { CrowdFigures } from '../../scripts/bench/overload/crowd.js';
 import {
-  burstRow,
   calmFirstAudio,
   calmRows,
   carriedRow,
@@ -14,9 +13,8 @@ import {
   otherProgramsRow,
   overloadRows,
 } from '../../scripts/bench/overload/rows.js';
-import { arrivalsAtOnce, drawArrivals, drawUtterances } from '../../scripts/bench/overload/schedule.js';
+import { drawArrivals } from '../../scripts/bench/overload/schedule.js';
 import { otherCores, type Look } from '../../scripts/bench/overload/watch.js';
-import { speechIn } from '../../scripts/bench/throughput.js';
 import { searchCapacity, type SearchSettings } from '../../scripts/rig/capacity-search.js';
 
 const settings: SearchSettings = {
@@ -93,29 +91,6 @@ t.test('a schedule is decided by its seed, and has exactly the load that was ask
   t.end();
 });
 
-t.test('arrivals are as irregular as chance', (t) => {
-  const arrivals = drawArrivals(5, 50, 200_000, 8);
-  const perSecond = Array.from({ length: 200 }, () => 0);
-  for (const { atMs } of arrivals) perSecond[Math.floor(atMs / 1000)]!++;
-  const mean = perSecond.reduce((sum, value) => sum + value, 0) / perSecond.length;
-  const variance = perSecond.reduce((sum, value) => sum + (value - mean) ** 2, 0) / perSecond.length;
-  t.equal(mean, 50);
-  t.ok(variance > 35 && variance < 65, `variance ${variance.toFixed(1)} of a Poisson process of 50`);
-  t.end();
-});
-
-t.test('utterances are of three to eight seconds, and decided by their seed', (t) => {
-  const texts = drawUtterances(3, 100);
-  t.same(texts, drawUtterances(3, 100));
-  t.ok(texts.every(({ length }) => length >= 50 && length <= 130));
-  t.ok(new Set(texts).size > 12);
-  t.ok(
-    texts.some((text) => /\. [A-Z]/.test(text)),
-    'some have several sentences',
-  );
-  t.end();
-});
-
 const visit = (fields: Partial<Visit>): Visit => ({
   dueMs: 0,
   outcome: 'admitted',
@@ -153,15 +128,6 @@ t.test('figures count gaps only of the admitted, and a visit without audio as in
   t.end();
 });
 
-t.test('a series has the figures of each five seconds', (t) => {
-  const series = seriesOf([visit({ dueMs: 6_000 }), visit({}), visit({ dueMs: 4_999, outcome: 'refused' })]);
-  t.match(series, [
-    { atMs: 0, offered: 2, admitted: 1, refused: 1 },
-    { atMs: 5_000, offered: 1, admitted: 1, refused: 0 },
-  ]);
-  t.end();
-});
-
 t.test('the speed of whole files is that of the slowest served', (t) => {
   const whole = { outcome: 'admitted', waitedMs: 1_000, audioMs: 4_000 } as const;
   t.match(
@@ -185,7 +151,6 @@ const crowd = (fields: Partial<CrowdFigures> = {}, visits: readonly Visit[] = [v
   servedPerSecond: 100,
   owedMs: 0,
   drainMs: 0,
-  series: [],
   probes: [],
   isHopeless: false,
   faults: 'nothing',
@@ -256,21 +221,6 @@ t.test('rows of loads that are carried miss their bars for one refusal or failur
   t.end();
 });
 
-t.test('a burst may lose nobody', (t) => {
-  const burst = {
-    served: 9,
-    refused: 1,
-    lost: 0,
-    faults: '',
-    firstAudioMs: null,
-    refusalMs: null,
-    tookMs: 1,
-  };
-  t.equal(burstRow(10, burst).passed, true);
-  t.equal(burstRow(10, { ...burst, lost: 1 }).passed, false);
-  t.end();
-});
-
 t.test('whole files beside a greedy key may take twice their calm time, or 150 ms', (t) => {
   const files = (...waitsMs: readonly number[]) => ({ waitsMs, faults: 'nothing' });
   const fair = (calm: readonly number[], attacked: readonly number[]) =>
@@ -282,16 +232,6 @@ t.test('whole files beside a greedy key may take twice their calm time, or 150 m
   t.equal(fair([50], [Infinity]), false, 'one that did not come');
   t.equal(fair([50], []), false, 'none');
   t.equal(fair([Infinity], [50]), false, 'nor in calm');
-  t.end();
-});
-
-t.test('listeners at once come in rounds, over both transports, with each text in turn', (t) => {
-  const arrivals = arrivalsAtOnce(18, 2, 13_000, 32);
-  t.equal(arrivals.length, 36);
-  t.same(new Set(arrivals.map(({ atMs }) => atMs)), new Set([0, 13_000]));
-  t.equal(arrivals.filter(({ atMs }) => atMs === 0).length, 18);
-  t.equal(arrivals.filter(({ transport }) => transport === 'ws').length, 12);
-  t.equal(new Set(arrivals.map(({ text }) => text)).size, 32);
   t.end();
 });
 
@@ -316,39 +256,5 @@ t.test('cores of other programs are those that neither the service nor its clien
     ]).figure,
     /most 1\.00 \(b\)/,
   );
-  t.end();
-});
-
-t.test('speech of whole files counts by its share of the measured time', (t) => {
-  const file = (fromMs: number, toMs: number) => ({ fromMs, toMs, audioMs: 1_000 });
-  t.equal(speechIn([file(0, 10)], 0, 10), 1_000);
-  t.equal(speechIn([file(-10, 10), file(5, 15), file(-20, -10), file(30, 40)], 0, 10), 1_000);
-  t.equal(speechIn([], 0, 10), 0);
-  t.end();
-});
-
-t.test('listeners of a whole run take less than nine minutes', (t) => {
-  const {
-    calm,
-    calmRuns,
-    everyMs,
-    overload,
-    rounds,
-    search: bounds,
-    shared,
-    steady,
-    trial,
-  } = timingOf(40, false);
-  const loadMs = ({ durationMs, warmUpMs }: typeof calm) => durationMs + warmUpMs;
-  const trials = 12;
-  const sum =
-    trials * loadMs(trial) +
-    3 * rounds * everyMs +
-    loadMs(steady) +
-    loadMs(shared) +
-    2 * calmRuns * loadMs(calm) +
-    3 * loadMs(overload);
-  t.ok(sum < 9 * 60_000, `${sum / 1000} s of load`);
-  t.ok(bounds.trials > 1);
   t.end();
 });

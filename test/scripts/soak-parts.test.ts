@@ -217,9 +217,9 @@ void t.test(
       t.equal(found.contexts, Math.max(1, Math.floor(found.held * 0.9)));
       return [found.held, found.trouble];
     };
-    t.same(await held(50), [40, '3 underruns']);
-    t.same(await held(50, 20), [40, '3 underruns']);
-    t.same(await held(5), [4, '3 underruns']);
+    t.same(await held(50), [47, '3 underruns']);
+    t.same(await held(50, 23), [47, '3 underruns']);
+    t.same(await held(5), [5, '3 underruns']);
     t.match(troubleOf([tick({ firstAudioMs: { ...quiet, p99: 500 } })]), /first audio/);
     t.match(troubleOf([tick({ loopLateMs: { ...quiet, p99: 500 } })]), /late/);
     t.equal(troubleOf([tick({ refusals: 1 })]), '1 refused');

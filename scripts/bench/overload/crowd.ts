@@ -20,11 +20,9 @@ import {
 } from '../streams.js';
 import {
   figuresOf,
-  seriesOf,
   visitBars,
   wholeFiguresOf,
   type Outcome,
-  type Step,
   type Visit,
   type VisitFigures,
   type WholeFigures,
@@ -55,7 +53,6 @@ export interface CrowdFigures {
   readonly http: VisitFigures;
   readonly ws: VisitFigures;
   readonly wholes: WholeFigures;
-  readonly series: readonly Step[];
   /** Seconds of speech delivered each second, without whole files. */
   readonly servedPerSecond: number;
   /** Speech that was delivered, or still missing, after the end of the load. */
@@ -331,7 +328,6 @@ export class Crowd {
       http: figuresOf(http),
       ws: figuresOf(ws),
       wholes: wholeFiguresOf(this.#wholes),
-      series: seriesOf([...http, ...ws]),
       probes: this.#probed.map(({ firstAudioMs, outcome }) => (outcome === 'admitted' ? firstAudioMs : null)),
       isHopeless: this.#isHopeless,
       faults: this.#faults.toString(),

@@ -1,9 +1,6 @@
 /** What listeners of a crowd met, in figures. */
 import { percentile } from '../../rig/statistics.js';
 
-/** Of a series. */
-const stepMs = 5_000;
-
 /** What the service said to a visit. `failed`: broken off, or never answered. */
 export type Outcome = 'admitted' | 'refused' | 'failed';
 
@@ -84,16 +81,6 @@ export const figuresOf = (visits: readonly Visit[]): VisitFigures => {
     clientLateMs: spreadOf(visits.map(({ clientLateMs }) => clientLateMs)),
   };
 };
-
-export interface Step extends VisitFigures {
-  readonly atMs: number;
-}
-
-/** The same in steps of five seconds, by when visits were due. */
-export const seriesOf = (visits: readonly Visit[]): Step[] =>
-  [...Map.groupBy(visits, ({ dueMs }) => Math.floor(dueMs / stepMs))]
-    .sort(([a], [b]) => a - b)
-    .map(([step, of]) => ({ atMs: step * stepMs, ...figuresOf(of) }));
 
 export interface WholeFigures {
   readonly asked: number;

@@ -8,8 +8,7 @@ import type { Row } from '../report.js';
 import type { OverloadLoad } from './load.js';
 import type { Timing } from './phases.js';
 import { type FileLength, type GreedyOutcome, greedyRow } from './rows.js';
-import type { Subject } from './subjects.js';
-import { awaitIdle, describeLooks, watched } from './watch.js';
+import { awaitIdle, describeLooks, watched, type Subject } from './watch.js';
 import type { WholesFigures } from './wholes.js';
 
 const attackEntry = new URL('../../torture/greedy/load.js', import.meta.url);

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { searchCapacity } from '../../rig/capacity-search.js';
 import { LoadProcess } from '../../rig/load-process.js';
+import { Program } from '../../rig/program.js';
 import { mean } from '../../rig/statistics.js';
 import { sentence } from '../../rig/texts.js';
 import type { Row } from '../report.js';
@@ -12,7 +13,6 @@ import type { BurstFigures } from './burst.js';
 import type { CrowdFigures, CrowdOrder } from './crowd.js';
 import { GreedyRun } from './greedy.js';
 import type { OverloadLoad } from './load.js';
-import { besideBusyPrograms, startBusyPrograms } from './neighbours.js';
 import {
   bars,
   capacityParts,
@@ -39,8 +39,15 @@ import {
   type NormalFirstAudio,
 } from './rows.js';
 import { arrivalsAtOnce, drawArrivals, drawUtterances, type Arrival } from './schedule.js';
-import type { Subject, Subjects } from './subjects.js';
-import { awaitIdle, describeLooks, otherCores, watched, type Look } from './watch.js';
+import {
+  awaitIdle,
+  describeLooks,
+  otherCores,
+  watched,
+  type Look,
+  type Subject,
+  type Subjects,
+} from './watch.js';
 
 export interface OverloadOptions {
   readonly parts: readonly OverloadPart[];
@@ -69,6 +76,37 @@ const probesAfter = { afterMs: 1_000, everyMs: 100, count: 9 };
 const noProbes = { afterMs: 0, everyMs: 0, count: 0 };
 const wholesPerSecond = 0.5;
 const seed = 18;
+
+/** The service needs this long to notice that they are busy. The bench asks for nothing before. */
+const besideMs = 4_000;
+/** They end by themselves if this process is killed. */
+const lifeMs = 180_000;
+
+const spin = `const end = Date.now() + ${lifeMs}; while (Date.now() < end);`;
+
+/** @param count each takes as much of a core as it gets */
+const startBusyPrograms = (count: number): { readonly end: () => Promise<void> } => {
+  const programs = Array.from(
+    { length: count },
+    () => new Program(process.execPath, ['-e', spin], { cwd: process.cwd() }),
+  );
+  return {
+    end: async () => {
+      await Promise.all(programs.map((program) => program.kill()));
+    },
+  };
+};
+
+/** Runs `work` beside busy programs that began some seconds before. */
+const besideBusyPrograms = async <T>(count: number, work: () => Promise<T>): Promise<T> => {
+  const programs = startBusyPrograms(count);
+  try {
+    if (count > 0) await sleep(besideMs);
+    return await work();
+  } finally {
+    await programs.end();
+  }
+};
 
 interface Phase {
   readonly name: string;

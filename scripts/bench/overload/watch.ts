@@ -4,6 +4,22 @@ import { machineBusyMs } from '../../rig/machine.js';
 import { type CpuTimes, cpuBetween, readCpuTimes, totalCpu } from '../../rig/process-facts.js';
 import { describeExit, type Service } from '../../rig/service.js';
 import { mean } from '../../rig/statistics.js';
+import type { Target } from '../streams.js';
+
+/** A service and how to reach it. */
+export interface Subject {
+  readonly service: Service;
+  readonly target: Target;
+}
+
+export interface Subjects {
+  /** It refuses what it cannot carry. */
+  readonly refusing: Subject;
+  /** It admits everyone. */
+  readonly late: Subject;
+  /** Runs `use` with a new service that refuses, which has only just become ready, and ends it. */
+  readonly withFresh: <T>(use: (subject: Subject) => Promise<T>) => Promise<T>;
+}
 
 const lookMs = 2_000;
 const idleMsMax = 15_000;
