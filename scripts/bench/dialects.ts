@@ -4,7 +4,7 @@ import { endpointsOf, firstAudioMs, type Endpoint } from '../rig/endpoints.js';
 import type { Service } from '../rig/service.js';
 import { percentile } from '../rig/statistics.js';
 import { sentence } from '../rig/texts.js';
-import { type Row, barredRow, row } from './report.js';
+import { type Row, barredRow, row, ms } from './report.js';
 import type { Target } from './streams.js';
 
 /** Milliseconds that a dialect may add to the first audio of the public port. */
@@ -15,8 +15,6 @@ const WARM_UP_ROUNDS = 8;
 /** Between two requests: the service finishes the last one. */
 const PAUSE_MS = 60;
 const SAMPLE_RATE_HZ = 24_000;
-
-const ms = (value: number): string => `${value.toFixed(1)} ms`;
 
 /** Alternates between all listeners, so that a slow moment of the machine affects all alike. */
 export const measureDialects = async (target: Target, service: Service): Promise<Row[]> => {

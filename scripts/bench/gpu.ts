@@ -1,14 +1,13 @@
 /** Engines in batches, on a GPU and on the CPU, against single segments on the CPU, without a service. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../src/config.js';
 import { isSoftware } from '../../src/threads/device.js';
 import { deviceFor } from '../device.js';
+import { inScratch } from '../rig/machine.js';
 import { mediumShape, piperModel, smallShape, writePiper } from '../voices/fixtures/piper.js';
 import type { GpuLine, GpuOrder } from './gpu-process.js';
 import { measureNets } from './nets.js';
@@ -91,14 +90,13 @@ const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
 };
 
 /** Our voice and one of Piper's shape. @param voice of the default pack */
-const measureVoices = async (
+const measureVoices = (
   { modelsDir }: Pick<Config, 'modelsDir'>,
   voice: string,
   { text, durationMs, piper }: (typeof measures)[keyof typeof measures],
   how: Pick<GpuOrder, 'device' | 'batchMax'>,
-): Promise<Row[]> => {
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-gpu-'));
-  try {
+): Promise<Row[]> =>
+  inScratch(async (folder) => {
     const order = { ...how, text, durationMs, cacheDir: join(folder, 'cache') };
     const copies = how.device === 'gpu';
     const rows = await rowsOf('Our voice', { ...order, modelsDir, voice, copies });
@@ -109,10 +107,7 @@ const measureVoices = async (
       ...rows,
       ...(await rowsOf(title, { ...order, modelsDir: models, voice: 'piper', copies: false })),
     ];
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-};
+  });
 
 /** @param voice of the default pack */
 export const measureGpu = async (config: Config, voice: string): Promise<Row[]> => {

@@ -1,6 +1,4 @@
 /** PostgreSQL in the place of SQLite, and what one database takes from several hosts. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
@@ -9,12 +7,13 @@ import { newWriter, openStore, type Store } from '../../src/store/ledger.js';
 import { postgresStore } from '../../src/store/postgres/driver.js';
 import type { LedgerEntry } from '../../src/store/store.js';
 import { operate } from '../operator.js';
+import { inScratch } from '../rig/machine.js';
 import { PostgresServer } from '../rig/postgres.js';
 import { type ServiceOptions, withService } from '../rig/service.js';
 import { median } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
 import type { Load } from './load.js';
-import { barredRow, row, type Row } from './report.js';
+import { barredRow, row, type Row, ms } from './report.js';
 import { keysNeeded } from './scenarios.js';
 import type { Target } from './streams.js';
 
@@ -28,20 +27,18 @@ const LOAD_MS = 6_000;
 /** Enough for all requests: the credit of a host is exchanged as it is spent. */
 const CREDITS = 100_000_000;
 
-const inDatabase = async <T>(
+const inDatabase = <T>(
   use: (parts: { server: PostgresServer; url: string; folder: string }) => Promise<T>,
-): Promise<T> => {
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-bench-'));
-  const server = await PostgresServer.start();
-  try {
-    return await use({ server, url: (await server.database()).url, folder });
-  } finally {
-    await server.stop();
-    rmSync(folder, { recursive: true, force: true });
-  }
-};
+): Promise<T> =>
+  inScratch(async (folder) => {
+    const server = await PostgresServer.start();
+    try {
+      return await use({ server, url: (await server.database()).url, folder });
+    } finally {
+      await server.stop();
+    }
+  });
 
-const ms = (value: number): string => `${value.toFixed(1)} ms`;
 const count = (value: number): string => Math.round(value).toLocaleString('en');
 const percent = (ratio: number): string =>
   `${ratio < 1 ? '-' : '+'}${Math.abs((ratio - 1) * 100).toFixed(1)} %`;

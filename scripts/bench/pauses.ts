@@ -1,7 +1,5 @@
 /** How long the front thread stops for what one caller, or the operator, can do to a service that many listen to. */
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,14 +7,15 @@ import { limits } from '../../src/limits.js';
 import { operate } from '../operator.js';
 import { encodeRequest, exchange } from '../rig/http.js';
 import { LoadProcess } from '../rig/load-process.js';
+import { inScratch } from '../rig/machine.js';
 import { RawConnection } from '../rig/raw-connection.js';
-import { Service, type ServiceOptions } from '../rig/service.js';
+import { type Service, type ServiceOptions, withService } from '../rig/service.js';
 import { percentile } from '../rig/statistics.js';
 import { SocketConnection, encodeMessage, encodeStart, opcodes, encodeFrame } from '../rig/socket.js';
 import { longText, throughputText } from '../rig/texts.js';
 import type { Load } from './load.js';
 import { type Pauses, trimPathOf } from './pause-probe.js';
-import { type Row, barredRow, row } from './report.js';
+import { type Row, barredRow, row, count, ms } from './report.js';
 import type { Target } from './streams.js';
 
 const pauseMsMax = 15;
@@ -41,9 +40,6 @@ const idleKeys: KeyRange = { begin: 9, end: 25 };
 
 const loadEntry = new URL('./load.js', import.meta.url);
 const probeEntry = new URL('./pause-probe.js', import.meta.url);
-
-const count = (value: number): string => value.toLocaleString('en');
-const ms = (value: number): string => `${value.toFixed(1)} ms`;
 
 /** Fills a message or body up to a size. */
 const filled = (head: string, piece: string, tail: string, bytes: number): Buffer =>
@@ -349,25 +345,18 @@ class PauseBench {
   }
 }
 
-export const measurePauses = async (
+export const measurePauses = (
   load: Load,
   options: ServiceOptions,
   targetOf: (service: Service, keys: number) => Promise<Target>,
-): Promise<Row[]> => {
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-pauses-'));
-  const probePath = join(folder, 'probe');
-  const service = await Service.start({
-    ...options,
-    keepsLines: true,
-    nodeOptions: ['--import', probeEntry.href],
-    env: { PAUSE_PROBE: probePath },
+): Promise<Row[]> =>
+  inScratch((folder) => {
+    const probePath = join(folder, 'probe');
+    const nodeOptions = ['--import', probeEntry.href];
+    const env = { PAUSE_PROBE: probePath };
+    return withService({ ...options, keepsLines: true, nodeOptions, env }, async (service) => {
+      const bench = new PauseBench(load, service, await targetOf(service, idleKeys.end), probePath);
+      await bench.run();
+      return bench.rows;
+    });
   });
-  try {
-    const bench = new PauseBench(load, service, await targetOf(service, idleKeys.end), probePath);
-    await bench.run();
-    return bench.rows;
-  } finally {
-    await service.stop();
-    rmSync(folder, { recursive: true, force: true });
-  }
-};

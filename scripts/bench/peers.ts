@@ -2,10 +2,11 @@
  * Other speech servers beside the service: the same voice, the same text, the same client, in turn. Each runs in a process
  * of its own. The packages of the others are in `peers`, with a lock file of their own.
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { AudioFormat } from '../../src/api/formats.js';
+import { inScratch } from '../rig/machine.js';
 import { type CpuTimes, cpuBetween, pssMiB, readCpuTimes, totalCpu } from '../rig/process-facts.js';
 import { NodeProcess, type ServiceOptions, withService } from '../rig/service.js';
 import { median, percentile, sumOf } from '../rig/statistics.js';
@@ -236,14 +237,13 @@ export const measurePiperPeers = async (load: Load, options: ServiceOptions): Pr
     return [
       row('sherpa-onnx', 'not installed: npm ci --prefix scripts/bench/peers; apt install espeak-ng-data'),
     ];
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-peers-'));
-  try {
+  return inScratch(async (folder) => {
     await writePiper(join(folder, voiceName), voiceName, piperModel(mediumShape));
     linkShippedPack(folder);
     const withSherpa = <T>(threads: number, use: (target: Target, peer: Peer) => Promise<T>) =>
       withPeer('sherpa.mjs', [join(folder, voiceName), voiceName, espeakData, String(threads)], use);
     const env = { ...options.env, MODELS_DIR: folder };
-    return await withService({ ...options, env }, async (service) => {
+    return withService({ ...options, env }, async (service) => {
       const keys = await service.makeKeys(keysNeeded);
       const ours = { port: service.port, keys, voice: voiceName, format: pcm };
       // All cores for one sentence answer one client soonest; a core for each sentence serves most clients.
@@ -263,9 +263,7 @@ export const measurePiperPeers = async (load: Load, options: ServiceOptions): Pr
         return [...rows, compareMemory(service.pid, peer.pid)];
       });
     });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 };
 
 /** Programs that speak to their standard output. */

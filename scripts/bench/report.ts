@@ -18,6 +18,10 @@ export const barredRow = (what: string, figure: string, bar: string, passed: boo
   passed,
 });
 
+/** A figure in words. */
+export const ms = (value: number): string => `${value.toFixed(1)} ms`;
+export const count = (value: number): string => value.toLocaleString('en');
+
 export const formatReport = (machine: Machine, command: string, rows: readonly Row[]): string => {
   const { processor, cores, memoryGiB, system, node } = machine;
   const verdict = ({ passed }: Row) => (passed === null ? '' : passed ? 'met' : '**missed**');

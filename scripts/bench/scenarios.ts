@@ -2,7 +2,7 @@
 import type { BareEngine } from './bare.js';
 import { defaultFormat, describeFormat } from './encodings.js';
 import type { Load } from './load.js';
-import { type Row, barredRow, row } from './report.js';
+import { type Row, barredRow, row, ms } from './report.js';
 import type { Target } from './streams.js';
 import { type FirstAudio, decoderOf } from '../rig/first-audio.js';
 import { readMemory } from '../rig/process-facts.js';
@@ -23,8 +23,6 @@ export const bars = {
 const listenerCount = 100;
 /** A key has nine slots. */
 export const keysNeeded = Math.ceil(listenerCount / 8);
-
-const ms = (value: number): string => `${value.toFixed(1)} ms`;
 
 /** First bytes, with their spread; then what a decoder makes of them. */
 const figuresText = (figures: readonly FirstAudio[]): string => {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Baseline } from './baseline-server.js';
 import type { FrameCost, Heard, Load } from './load.js';
-import { type Row, barredRow, row } from './report.js';
+import { type Row, barredRow, row, count, ms } from './report.js';
 import type { Target } from './streams.js';
 import { searchCapacity, type SearchSettings } from '../rig/capacity-search.js';
 import { LoadProcess } from '../rig/load-process.js';
@@ -12,9 +12,6 @@ import { mean, median, percentile } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
 
 const baselineEntry = new URL('./baseline-server.js', import.meta.url);
-
-const ms = (value: number): string => `${value.toFixed(1)} ms`;
-const count = (value: number): string => value.toLocaleString('en');
 
 const idleSockets = 10_000;
 /** Files that a process has open besides sockets: models, the store, its threads' own. */

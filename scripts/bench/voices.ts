@@ -1,9 +1,8 @@
 /** What voices of 62 MB cost: the memory of threads that share the weights, and the time to load one again. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { sumOf } from '../rig/exposition.js';
+import { inScratch } from '../rig/machine.js';
 import { pssMiB } from '../rig/process-facts.js';
 import { type Service, type ServiceOptions, withService } from '../rig/service.js';
 import { median } from '../rig/statistics.js';
@@ -21,21 +20,17 @@ const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: 22_050 };
 const rounds = 6;
 
 /** Runs `use` with a folder of the default pack and these voices, of 62 MB each, and a data folder for several starts. */
-const withVoices = async (
+const withVoices = (
   names: readonly string[],
   use: (env: Readonly<Record<string, string>>, dataDir: string) => Promise<Row[]>,
-): Promise<Row[]> => {
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-voices-'));
-  try {
+): Promise<Row[]> =>
+  inScratch(async (folder) => {
     const models = join(folder, 'models');
     for (const [seed, name] of names.entries())
       await writePiper(join(models, name), name, piperModel(mediumShape, seed + 1));
     linkShippedPack(models);
-    return await use({ MODELS_DIR: models }, join(folder, 'data'));
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-};
+    return use({ MODELS_DIR: models }, join(folder, 'data'));
+  });
 
 const targetOf = async (service: Service, voice: string): Promise<Target> => ({
   ...{ port: service.port, keys: await service.makeKeys(3), voice, format: pcm },

@@ -1,6 +1,7 @@
-/** Facts about this machine and this package. */
-import { readFileSync } from 'node:fs';
-import { availableParallelism, cpus, totalmem } from 'node:os';
+/** Facts about this machine and this package, and a folder to work in. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
 
 export interface Machine {
   readonly processor: string;
@@ -26,4 +27,14 @@ export const machineBusyMs = (): number =>
 export const packageVersion = (): string => {
   const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;
+};
+
+/** A folder that exists while `work` runs. */
+export const inScratch = async <T>(work: (folder: string) => Promise<T>): Promise<T> => {
+  const folder = mkdtempSync(join(tmpdir(), 'syrinx-scratch-'));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 };

@@ -1,7 +1,4 @@
-/** The contract of a scenario, its table of faults, and folders to work in. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/** The contract of a scenario, and its table of faults. */
 
 export interface TortureOptions {
   /** Every chance in a scenario follows from it. */
@@ -62,13 +59,3 @@ export const complaintsOf = (rows: readonly TortureRow[], allowSkips: boolean): 
     .map(({ fault, held, outcome }) =>
       held === null ? `${fault}: not run (--allow-skips): ${outcome}` : `${fault}: did not hold`,
     );
-
-/** A folder that exists while `work` runs. */
-export const inScratch = async <T>(work: (folder: string) => Promise<T>): Promise<T> => {
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-torture-'));
-  try {
-    return await work(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-};

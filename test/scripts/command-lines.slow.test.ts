@@ -156,7 +156,6 @@ t.test('bench: its options', (t) => {
     program: 'ws',
     parts: ['idle', 'frames'],
     rateHz: 24_000,
-    minutes: 1,
     overload: { isQuick: false, seconds: 40, capacity: null },
     json: 'a.json',
     readme: false,
@@ -172,12 +171,11 @@ t.test('bench: its options', (t) => {
   const refusals: readonly (readonly [readonly string[], RegExp])[] = [
     [
       ['http'],
-      /^there is no "http": all, ws, pauses, ws-check, overload, tokens, text, dialects, peers, voices, hosts, gpu$/,
+      /^there is no "http": all, ws, pauses, overload, tokens, text, dialects, peers, voices, hosts, gpu$/,
     ],
-    [['ws', 'ws-check'], /^there is no "ws ws-check"/],
+    [['ws', 'tokens'], /^there is no "ws tokens"/],
     [['ws', '--only', 'memory'], /^--only: there is no part "memory": idle, together, streams, frames$/],
     [['--rate', '24k'], /^--rate is a sample rate in Hz, not "24k"$/],
-    [['ws-check', '--minutes', '0.1'], /^--minutes is a number from 0.5 on, not "0.1"$/],
     [['ws', '--readme'], /^--readme goes with/],
     [['ws', '--quick'], /^--seconds, --capacity and --quick go with overload$/],
     [['overload', '--only', '3'], /^--only: there is no part "3": cold, warm, half, .* throughput, audible$/],

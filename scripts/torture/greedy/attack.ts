@@ -1,4 +1,6 @@
 /** What a greedy key does, in a process of its own. */
+import { Tally } from '../../rig/tally.js';
+
 export interface AttackPlan {
   readonly port: number;
   readonly key: string;
@@ -17,32 +19,37 @@ export interface AttackReport {
   readonly faults: readonly string[];
 }
 
-/** Goes on from `begin` to `end`, which waits for what was accepted. */
-export interface Attack {
-  begin(): Promise<void>;
-  end(): Promise<AttackReport>;
-}
-
 export type Target = Omit<AttackPlan, 'kind'>;
 
-/** Runs several of the same until they are stopped. */
-export class Loops {
+/** Goes on from `begin` to `end`, which waits for what was accepted. */
+export abstract class Attack {
+  protected readonly target: Target;
+  protected readonly answers = new Tally();
+  protected readonly faults: string[] = [];
   #isStopped = false;
   #loops: Promise<void>[] = [];
 
-  get isStopped(): boolean {
-    return this.#isStopped;
+  constructor(target: Target) {
+    this.target = target;
   }
 
-  /** @param once is called again and again, one call after the other in each loop */
-  begin(count: number, once: (loop: number) => Promise<void>): void {
+  abstract begin(): Promise<void>;
+
+  async end(): Promise<AttackReport> {
+    this.#isStopped = true;
+    await Promise.all(this.#loops);
+    await this.ended();
+    const { answers, faults } = this;
+    return { count: answers.sum, outcome: `answers ${answers.toString()}`, faults };
+  }
+
+  /** Nothing is sent any more. */
+  protected abstract ended(): void | Promise<void>;
+
+  /** @param once is called until the end, one call after the other in each loop */
+  protected loop(count: number, once: (loop: number) => Promise<void>): void {
     this.#loops = Array.from({ length: count }, async (_, loop) => {
       while (!this.#isStopped) await once(loop);
     });
-  }
-
-  async end(): Promise<void> {
-    this.#isStopped = true;
-    await Promise.all(this.#loops);
   }
 }

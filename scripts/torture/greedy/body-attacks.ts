@@ -4,9 +4,8 @@ import { limits } from '../../../src/limits.js';
 import { HttpConnection } from '../../rig/http.js';
 import { RawConnection } from '../../rig/raw-connection.js';
 import { opcodes, encodeFrame, encodeMessage } from '../../rig/socket.js';
-import { Tally } from '../../rig/tally.js';
 import { openSockets, type CountingSocket } from '../floods/flood.js';
-import { Loops, type Attack, type AttackReport, type Target } from './attack.js';
+import { Attack } from './attack.js';
 
 const connections = 200;
 const pieceBytes = 16 * 1024;
@@ -24,33 +23,19 @@ const headOf = (key: string, bytes: number): string =>
   ].join('\r\n');
 
 /** Sends valid requests of one MiB, slowly, over many connections at once. */
-export class BodiesAttack implements Attack {
-  readonly #target: Target;
-  readonly #loops = new Loops();
-  readonly #answers = new Tally();
-  readonly #faults: string[] = [];
-
-  constructor(target: Target) {
-    this.#target = target;
-  }
-
+export class BodiesAttack extends Attack {
   async begin(): Promise<void> {
-    const { key, port, voice } = this.#target;
+    const { key, port, voice } = this.target;
     const json = JSON.stringify({ text: 'Still here.', voice, response_format: 'pcm' });
     const body = Buffer.from(json.padEnd(limits.bodyBytesMax));
     const head = Buffer.from(headOf(key, body.length));
-    this.#loops.begin(connections, () => this.#ask(port, head, body));
+    this.loop(connections, () => this.#ask(port, head, body));
     // Half of the bodies are there.
     await sleep((pieceEveryMs * body.length) / pieceBytes / 2);
   }
 
-  async end(): Promise<AttackReport> {
-    await this.#loops.end();
-    return {
-      count: this.#answers.sum,
-      outcome: `answers ${this.#answers.toString()}`,
-      faults: [...this.#faults, ...(this.#answers.of('200') === 0 ? ['no request was served'] : [])],
-    };
+  protected override ended(): void {
+    if (this.answers.of('200') === 0) this.faults.push('no request was served');
   }
 
   async #ask(port: number, head: Buffer, body: Buffer): Promise<void> {
@@ -64,9 +49,9 @@ export class BodiesAttack implements Attack {
     const endMs = performance.now() + answerMsMax;
     while (!isOver() && !client.isClosed && performance.now() < endMs) await sleep(20);
     const status = client.status ?? 'nothing';
-    this.#answers.add(status);
-    if (!['200', '429', '503'].includes(status)) this.#faults.push(`a body was answered ${status}`);
-    if (status === '200' && !client.isWhole) this.#faults.push('a stream broke off');
+    this.answers.add(status);
+    if (!['200', '429', '503'].includes(status)) this.faults.push(`a body was answered ${status}`);
+    if (status === '200' && !client.isWhole) this.faults.push('a stream broke off');
     client.reset();
     // A refused body is not sent again at once: the attack is on memory.
     if (status === '503') await sleep(pieceEveryMs);
@@ -79,19 +64,11 @@ const keysOf = (bytes: number): string =>
   `{${Array.from({ length: Math.floor(bytes / 11) }, (_, i) => `"${i.toString(36).padStart(5, '0')}":0`).join()}}`;
 
 /** Sends what is expensive to look at, over WebSockets and over HTTP, each after the answer to the one before. */
-export class ParsingAttack implements Attack {
-  readonly #target: Target;
-  readonly #loops = new Loops();
-  readonly #answers = new Tally();
-  readonly #faults: string[] = [];
+export class ParsingAttack extends Attack {
   #sockets: CountingSocket[] = [];
 
-  constructor(target: Target) {
-    this.#target = target;
-  }
-
   async begin(): Promise<void> {
-    const { key, port } = this.#target;
+    const { key, port } = this.target;
     const bytes = limits.socketMessageBytesMax - 32;
     const messages = [
       encodeFrame(Buffer.from(`{"x":${filled('[', bytes)}`), { opcode: opcodes.text }),
@@ -111,7 +88,7 @@ export class ParsingAttack implements Attack {
     const kept = Array.from({ length: 8 }, () => new HttpConnection({ port }));
     this.#sockets = await openSockets(port, [key], 8);
     let turn = 0;
-    this.#loops.begin(16, async (loop) => {
+    this.loop(16, async (loop) => {
       turn++;
       if (loop < 8) await this.#say(this.#sockets[loop]!, messages[turn % messages.length]!);
       else await this.#ask(kept[loop - 8]!, requests[turn % requests.length]!);
@@ -119,22 +96,16 @@ export class ParsingAttack implements Attack {
     await sleep(500);
   }
 
-  async end(): Promise<AttackReport> {
-    await this.#loops.end();
+  protected override ended(): void {
     for (const socket of this.#sockets) socket.close();
-    return {
-      count: this.#answers.sum,
-      outcome: `answers ${this.#answers.toString()}`,
-      faults: this.#faults,
-    };
   }
 
   async #say(socket: CountingSocket, message: Buffer): Promise<void> {
     const before = socket.of('error');
     socket.write(message);
-    if (await socket.until('error', before + 1, answerMsMax)) this.#answers.add('error frame');
+    if (await socket.until('error', before + 1, answerMsMax)) this.answers.add('error frame');
     else {
-      this.#faults.push(`a message without an answer: ${socket.end ?? 'the socket is open'}`);
+      this.faults.push(`a message without an answer: ${socket.end ?? 'the socket is open'}`);
       await sleep(1_000);
     }
   }
@@ -143,13 +114,13 @@ export class ParsingAttack implements Attack {
     return new Promise((resolve) => {
       connection.request(request, {
         onHead: (status) => {
-          this.#answers.add(`${status}`);
-          if (![400, 422, 503].includes(status)) this.#faults.push(`a body was answered ${status}`);
+          this.answers.add(`${status}`);
+          if (![400, 422, 503].includes(status)) this.faults.push(`a body was answered ${status}`);
         },
         onBody: () => undefined,
         onEnd: resolve,
         onError: (error) => {
-          this.#faults.push(`a request without an answer: ${error.message}`);
+          this.faults.push(`a request without an answer: ${error.message}`);
           void sleep(1_000).then(resolve);
         },
       });

@@ -2,10 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultCodecFormat } from '../../../src/api/formats.js';
 import { encodeFrame, encodeMessage, encodeStart, opcodes, SocketConnection } from '../../rig/socket.js';
-import { Tally } from '../../rig/tally.js';
 import { longText } from '../../rig/texts.js';
 import { CountingSocket, openSockets } from '../floods/flood.js';
-import { Loops, type Attack, type AttackReport, type Target } from './attack.js';
+import { Attack, type Target } from './attack.js';
 
 const dialers = 32;
 const socketCount = 9;
@@ -14,63 +13,44 @@ const charactersPerContext = 50_000;
 const answerMsMax = 30_000;
 
 /** Opens sockets without end, and keeps those that it gets. */
-export class SocketsAttack implements Attack {
-  readonly #target: Target;
-  readonly #loops = new Loops();
+export class SocketsAttack extends Attack {
   readonly #open: CountingSocket[] = [];
-  readonly #answers = new Tally();
-
-  constructor(target: Target) {
-    this.#target = target;
-  }
 
   async begin(): Promise<void> {
-    this.#loops.begin(dialers, () => this.#dial());
-    while (this.#answers.sum < 2_000) await sleep(20);
+    this.loop(dialers, () => this.#dial());
+    while (this.answers.sum < 2_000) await sleep(20);
   }
 
-  async end(): Promise<AttackReport> {
-    await this.#loops.end();
+  protected override async ended(): Promise<void> {
     const answered = await Promise.all(this.#open.map((socket) => socket.caughtUp(answerMsMax)));
     const silent = answered.filter((isAnswered) => !isAnswered).length;
     for (const socket of this.#open) socket.close();
-    const others = this.#answers.names.filter((answer) => !['101', '503'].includes(answer));
-    return {
-      count: this.#answers.sum,
-      outcome: `handshakes ${this.#answers.toString()}`,
-      faults: [
-        ...(silent > 0 ? [`${silent} open sockets do not answer`] : []),
-        ...others.map((answer) => `a handshake ended with ${answer}`),
-      ],
-    };
+    if (silent > 0) this.faults.push(`${silent} open sockets do not answer`);
+    for (const answer of this.answers.names)
+      if (!['101', '503'].includes(answer)) this.faults.push(`a handshake ended with ${answer}`);
   }
 
   async #dial(): Promise<void> {
-    const { key, port } = this.#target;
+    const { key, port } = this.target;
     const socket = new CountingSocket(port, key);
     try {
       await socket.opened();
       this.#open.push(socket);
-      this.#answers.add('101');
+      this.answers.add('101');
     } catch {
       const answer = /answered HTTP\/1\.1 (\d+)/.exec(socket.end ?? '')?.[1];
-      this.#answers.add(answer ?? socket.end ?? 'nothing');
+      this.answers.add(answer ?? socket.end ?? 'nothing');
       socket.close();
     }
   }
 }
 
 /** Fills nine sockets with contexts, and each context with text. */
-export class TextAttack implements Attack {
-  readonly #target: Target;
+export class TextAttack extends Attack {
   protected sockets: CountingSocket[] = [];
 
-  constructor(target: Target) {
-    this.#target = target;
-  }
-
   async begin(): Promise<void> {
-    const { key, port, voice } = this.#target;
+    const { key, port, voice } = this.target;
     this.sockets = await openSockets(port, [key], socketCount);
     const text = longText.repeat(Math.ceil(charactersPerContext / longText.length));
     for (const socket of this.sockets)
@@ -81,10 +61,8 @@ export class TextAttack implements Attack {
       }
   }
 
-  async end(): Promise<AttackReport> {
-    const faults: string[] = [];
-    const errors = new Tally();
-    const counts = new Tally();
+  protected override async ended(): Promise<void> {
+    const { answers, faults } = this;
     await Promise.all(
       this.sockets.map(async (socket, i) => {
         for (let context = 0; context < contextsPerSocket; context++)
@@ -96,19 +74,16 @@ export class TextAttack implements Attack {
           faults.push(`socket ${i}: ${started} contexts started, ${closed} closed`);
         // Its slot still speaks, to the end.
         const audio = socket.of('audio_chunk');
-        socket.start(this.#target.voice, 'last');
+        socket.start(this.target.voice, 'last');
         socket.send({ send_text: 'Still here.', context_id: 'last' });
         socket.send({ close_context: true, context_id: 'last' });
         const isWhole = await socket.until('context_closed', closed + 1, answerMsMax);
         if (!isWhole || socket.of('audio_chunk') === audio) faults.push(`socket ${i} does not speak`);
-        errors.merge(socket.errors);
-        counts.merge(socket.counts);
+        answers.merge(socket.counts);
+        answers.merge(socket.errors);
         socket.close();
       }),
     );
-    const spoken = `${counts.of('audio_chunk').toLocaleString('en')} frames of audio`;
-    const refused = errors.sum === 0 ? '' : `; refused: ${errors.toString()}`;
-    return { count: socketCount * contextsPerSocket, outcome: `${spoken}${refused}`, faults };
   }
 }
 
@@ -119,9 +94,9 @@ export class UnreadTextAttack extends TextAttack {
     for (const socket of this.sockets) socket.pause();
   }
 
-  override end(): Promise<AttackReport> {
+  protected override ended(): Promise<void> {
     for (const socket of this.sockets) socket.resume();
-    return super.end();
+    return super.ended();
   }
 }
 
@@ -192,36 +167,29 @@ const burst = 100;
 const unansweredMax = 4_000;
 
 /** Sends small frames as fast as they are read. */
-export class FramesAttack implements Attack {
-  readonly #target: Target;
-  readonly #loops = new Loops();
+export class FramesAttack extends Attack {
   #sockets: FrameSocket[] = [];
 
-  constructor(target: Target) {
-    this.#target = target;
-  }
-
   async begin(): Promise<void> {
-    this.#sockets = Array.from({ length: socketCount }, () => new FrameSocket(this.#target));
+    this.#sockets = Array.from({ length: socketCount }, () => new FrameSocket(this.target));
     await Promise.all(this.#sockets.map((socket) => socket.opened()));
-    this.#loops.begin(socketCount, async (i) => {
+    this.loop(socketCount, async (i) => {
       const socket = this.#sockets[i]!;
-      if (socket.fault === null && socket.unanswered < unansweredMax) socket.write(this.#target.voice, burst);
+      if (socket.fault === null && socket.unanswered < unansweredMax) socket.write(this.target.voice, burst);
       await sleep(1);
     });
   }
 
-  async end(): Promise<AttackReport> {
-    await this.#loops.end();
+  protected override async ended(): Promise<void> {
     const endMs = performance.now() + answerMsMax;
     while (performance.now() < endMs && this.#sockets.some(({ unanswered }) => unanswered > 0))
       await sleep(20);
-    const faults = this.#sockets.flatMap(({ fault, unanswered }, i) => [
-      ...(fault === null ? [] : [`socket ${i}: ${fault}`]),
-      ...(unanswered === 0 ? [] : [`socket ${i}: ${unanswered} frames without an answer`]),
-    ]);
-    for (const socket of this.#sockets) socket.close();
-    const count = this.#sockets.reduce((sum, { answered }) => sum + answered, 0);
-    return { count, outcome: `${count.toLocaleString('en')} frames answered`, faults };
+    for (const [i, socket] of this.#sockets.entries()) {
+      const { answered, fault, unanswered } = socket;
+      if (fault !== null) this.faults.push(`socket ${i}: ${fault}`);
+      if (unanswered !== 0) this.faults.push(`socket ${i}: ${unanswered} frames without an answer`);
+      this.answers.add('frame', answered);
+      socket.close();
+    }
   }
 }

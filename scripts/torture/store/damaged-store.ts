@@ -9,7 +9,8 @@ import { Dice } from '../../rig/random.js';
 import { describeExit } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { speak, startOutcome } from '../checks.js';
-import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { inScratch } from '../../rig/machine.js';
 import { applyDamage, damageNames } from './damage.js';
 import { LeftStore } from './left-store.js';
 

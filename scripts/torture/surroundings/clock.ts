@@ -10,7 +10,8 @@ import { Service } from '../../rig/service.js';
 import { SocketConnection } from '../../rig/socket.js';
 import { operate } from '../../operator.js';
 import { comesTrue, speak } from '../checks.js';
-import { inScratch, notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { inScratch } from '../../rig/machine.js';
 
 const fault = 'clock moved by a day';
 const DAY_MS = 86_400_000;

@@ -13,7 +13,8 @@ import { basename, join } from 'node:path';
 import { Dice } from '../../rig/random.js';
 import { Tally } from '../../rig/tally.js';
 import { speak, startOutcome } from '../checks.js';
-import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { inScratch } from '../../rig/machine.js';
 
 const graphs = ['encoder.onnx', 'frames.onnx', 'decoder.onnx'] as const;
 const manifest = 'manifest.json';

@@ -12,7 +12,8 @@ import { Service } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { createKeys } from '../../operator.js';
 import { comesTrue, speak } from '../checks.js';
-import { inScratch, notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { inScratch } from '../../rig/machine.js';
 
 const storeFault = 'disk of the store full';
 const logFault = 'disk of the log full';

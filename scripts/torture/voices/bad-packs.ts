@@ -254,7 +254,7 @@ export const badPacks: readonly BadPack[] = [
   },
   {
     name: 'piper-heap',
-    finding: /it takes more than \d+ MiB of memory to read/,
+    finding: /num_speakers is not/,
     make: (folder) =>
       writePiper(
         folder,

@@ -11,7 +11,8 @@ import { Service } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { foreignPacks, makeMixedPacks, voiceOfEachPack } from '../../voices/fixtures/mixed.js';
 import { comesTrue } from '../checks.js';
-import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { inScratch } from '../../rig/machine.js';
 import { breaking } from '../threads/faults.js';
 import { badPacks } from './bad-packs.js';
 
