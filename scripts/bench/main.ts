@@ -1,19 +1,6 @@
 /**
  * Measures the service from outside: the service is a child process on a free port, and the load is another.
- *
- *   npm run bench [-- --only first-audio,throughput,encodings,listeners,memory] [--rate HZ] [--json FILE] [--readme]
- *   npm run bench -- ws [--only idle,together,streams,frames] [--rate HZ] [--json FILE]
- *   npm run bench -- pauses [--json FILE]
- *   npm run bench -- overload [--only PARTS] [--seconds N] [--capacity N] [--quick] [--json FILE]
- *   npm run bench -- tokens [--json FILE]
- *   npm run bench -- text [--json FILE]
- *   npm run bench -- dialects [--json FILE]
- *   npm run bench -- peers [--only piper,small] [--json FILE]
- *   npm run bench -- voices [--only sharing,loading] [--json FILE]
- *   npm run bench -- hosts [--only stores,ledger] [--json FILE]
- *   npm run bench -- gpu [--only engines,cpu-batches] [--json FILE]
- *
- * Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
+ * `npm run bench -- --help` lists its programs and parts.
  */
 import { join } from 'node:path';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -70,13 +57,7 @@ const { dataDir, modelsDir, synthesisThreads, actorThreads } = config;
 const { packs, files } = await readPacks({ modelsDir, cacheDir: join(dataDir, 'voices') });
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
-const serviceOptions = {
-  synthesisThreads,
-  actorThreads,
-  showsErrors: true,
-  // Only an overload asks what the service admits; the others ask what it can do.
-  env: { OVERLOAD: 'late' },
-};
+const serviceOptions = { synthesisThreads, actorThreads, showsErrors: true };
 const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: rateHz };
 
 const load: Load = new LoadProcess(new URL('./load.js', import.meta.url));
@@ -89,12 +70,11 @@ const measure = async (part: Part, run: () => Promise<Row[]>): Promise<void> => 
 
 const withTarget = <T>(
   keys: number,
-  format: AudioFormat,
   use: (service: Service, target: Target) => Promise<T>,
-  env: Readonly<Record<string, string>> = serviceOptions.env,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<T> =>
   withService({ ...serviceOptions, env }, async (service) =>
-    use(service, { port: service.port, keys: await service.makeKeys(keys), voice, format }),
+    use(service, { port: service.port, keys: await service.makeKeys(keys), voice, format: pcm }),
   );
 
 const runThroughput = (target: Target): Promise<void> =>
@@ -110,7 +90,7 @@ const runThroughput = (target: Target): Promise<void> =>
 
 const runAll = async (): Promise<void> => {
   let lastTarget: Target | undefined;
-  await withTarget(keysNeeded, pcm, async (service, target) => {
+  await withTarget(keysNeeded, async (service, target) => {
     lastTarget = target;
     await measure('first-audio', () => measureFirstAudio(load, target));
     await runThroughput(target);
@@ -124,11 +104,11 @@ const runAll = async (): Promise<void> => {
 
 const runSockets = async (): Promise<void> => {
   if (parts.includes('idle'))
-    await withTarget(keysNeeded, pcm, (service, target) =>
+    await withTarget(keysNeeded, (service, target) =>
       measure('idle', () => measureIdleSockets(load, target, service)),
     );
   if (!['together', 'streams', 'frames'].some((part) => parts.includes(part as Part))) return;
-  await withTarget(streamKeysNeeded, pcm, async (service, target) => {
+  await withTarget(streamKeysNeeded, async (service, target) => {
     await measure('together', () => measureTogether(load, target));
     await measure('frames', () => measureFrameCost(load, target, service));
     await measure('streams', () => measureSocketStreams(load, target));
@@ -142,6 +122,7 @@ const runPauses = (): Promise<void> =>
     })),
   );
 
+/** Only an overload asks what the service admits; the others ask what it can do. */
 const refuse = { OVERLOAD: 'refuse' } as const;
 const readyLookMs = 20;
 let figures: object | undefined;
@@ -150,7 +131,6 @@ let figures: object | undefined;
 const withFresh = <T>(use: (subject: Subject) => Promise<T>): Promise<T> =>
   withTarget(
     togetherCount,
-    pcm,
     async (service, target) => {
       while ((await service.unreadyReasons()) !== '') await sleep(readyLookMs);
       return use({ service, target });
@@ -160,12 +140,11 @@ const withFresh = <T>(use: (subject: Subject) => Promise<T>): Promise<T> =>
 
 /** Throughput and first audio are those of a service that admits everyone, as without a name. */
 const runOverload = (): Promise<void> =>
-  withTarget(overloadKeysNeeded, pcm, async (late, lateTarget) => {
+  withTarget(overloadKeysNeeded, async (late, lateTarget) => {
     const chosen = overloadParts.filter((part) => parts.includes(part));
     if (chosen.length > 0)
       await withTarget(
         overloadKeysNeeded,
-        pcm,
         async (refusing, target) => {
           const subjects = {
             refusing: { service: refusing, target },
@@ -184,19 +163,13 @@ const runOverload = (): Promise<void> =>
 
 /** Nothing is refused: a machine that is too busy shows in the gaps. */
 const runTokens = (): Promise<void> =>
-  withTarget(
-    tokenKeysNeeded,
-    pcm,
-    (_service, target) => measure('tokens', () => measureTokens(load, target)),
-    { OVERLOAD: 'late' },
-  );
+  withTarget(tokenKeysNeeded, (_service, target) => measure('tokens', () => measureTokens(load, target)));
 
 const runText = (): Promise<void> =>
-  withTarget(1, pcm, (service, target) => measure('text', () => measureText(target, service)));
+  withTarget(1, (service, target) => measure('text', () => measureText(target, service)));
 
 const runDialects = (): Promise<void> =>
-  withTarget(1, pcm, (service, target) => measure('dialects', () => measureDialects(target, service)), {
-    ...serviceOptions.env,
+  withTarget(1, (service, target) => measure('dialects', () => measureDialects(target, service)), {
     ...freeDialectPorts,
   });
 

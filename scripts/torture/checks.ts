@@ -1,7 +1,12 @@
 /** What scenarios ask a service: does it speak, does it start, is it at rest. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exchange, speechRequest, type SpeechPath } from '../rig/http.js';
+import { percentile } from '../rig/statistics.js';
 import { describeExit, Service, type ServiceOptions, type Status } from '../rig/service.js';
+
+/** Median and longest, or other shares, of milliseconds. */
+export const spreadOf = (values: readonly number[], shares: readonly number[] = [0.5, 1]): string =>
+  shares.map((share) => String(Math.round(percentile(values, share)))).join('/');
 
 /** Whole milliseconds in words. */
 export const ms = (value: number): string => `${Math.round(value)} ms`;
@@ -44,7 +49,7 @@ export type StartOutcome =
 /** More than any start takes on a busy machine. */
 const startMsMax = 60_000;
 
-export const startOutcome = async (options: ServiceOptions): Promise<StartOutcome> => {
+export const startOutcome = async (options: ServiceOptions, msMax = startMsMax): Promise<StartOutcome> => {
   const service = new Service(options);
   const timeout = new AbortController();
   const first = await Promise.race([
@@ -52,7 +57,7 @@ export const startOutcome = async (options: ServiceOptions): Promise<StartOutcom
       () => 'listening' as const,
       () => 'ended' as const,
     ),
-    sleep(startMsMax, 'hung' as const, { signal: timeout.signal }),
+    sleep(msMax, 'hung' as const, { signal: timeout.signal }),
   ]);
   timeout.abort();
   if (first === 'listening') return { kind: 'serves', service };

@@ -137,8 +137,8 @@ const faultless = (): (ServerFrame | Sent)[] => {
     ...ask('good morning', flushId),
     ...[page(), page(), words('good', 'morning', at), flushed(flushId)],
   ];
-  const end = [{ close: true as const }, page(true), ...closed];
-  return [started, ...utterance('1', 0), ...utterance('2', 1), ...end];
+  const both = [...utterance('1', 0), ...utterance('2', 1)];
+  return [started, ...both, { close: true as const }, page(true), ...closed];
 };
 
 t.test('a frame that is lost, doubled or misplaced is a fault', (t) => {

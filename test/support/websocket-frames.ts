@@ -1,8 +1,8 @@
 /** Frames of RFC 6455, right and wrong ones, on a raw connection. */
-import { randomBytes } from 'node:crypto';
+import { encodeFrame, opcodes } from '../../scripts/rig/socket.js';
 import { RawClient, requestBytes } from './raw-client.js';
 
-export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
+export { opcodes };
 
 export interface FrameOptions {
   readonly payload?: Uint8Array | string;
@@ -17,25 +17,16 @@ export interface FrameOptions {
   readonly length?: bigint;
 }
 
-const lengthBytes = (length: bigint, bits: 7 | 16 | 64): Buffer => {
-  if (bits === 7) return Buffer.of(Number(length));
-  const bytes = Buffer.alloc(bits === 16 ? 3 : 9);
-  bytes[0] = bits === 16 ? 126 : 127;
-  if (bits === 16) bytes.writeUInt16BE(Number(length), 1);
-  else bytes.writeBigUInt64BE(length, 1);
-  return bytes;
-};
+const lengthBytes = { 7: 0, 16: 2, 64: 8 } as const;
 
 /** A frame as a client sends it. */
 export const frame = (opcode: number, options: FrameOptions = {}): Buffer => {
-  const { isLast = true, isMasked = true, reserved = 0 } = options;
-  const payload = Buffer.from(options.payload ?? '');
-  const length = options.length ?? BigInt(payload.length);
-  const head = lengthBytes(length, options.lengthBits ?? (length < 126n ? 7 : length < 65_536n ? 16 : 64));
-  if (isMasked) head[0]! |= 0x80;
-  const mask = isMasked ? randomBytes(4) : Buffer.alloc(0);
-  if (isMasked) for (let at = 0; at < payload.length; at++) payload[at]! ^= mask[at % 4]!;
-  return Buffer.concat([Buffer.of((isLast ? 0x80 : 0) | (reserved << 4) | opcode), head, mask, payload]);
+  const { isLast: isFinal = true, isMasked = true, length, lengthBits, payload = '', reserved = 0 } = options;
+  return encodeFrame(Buffer.from(payload), {
+    ...{ opcode, isFinal, isMasked, reserved },
+    ...(lengthBits !== undefined && { lengthBytes: lengthBytes[lengthBits] }),
+    ...(length !== undefined && { claimedLength: length }),
+  });
 };
 
 export const closeFrame = (code: number | null, reason: Uint8Array | string = ''): Buffer => {

@@ -3,10 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Hosts } from '../../rig/hosts.js';
 import { postgresBinaries } from '../../rig/postgres.js';
 import { Dice } from '../../rig/random.js';
-import { percentile } from '../../rig/statistics.js';
 import { Tally } from '../../rig/tally.js';
 import { isInstalled } from '../../say/sinks.js';
-import { comesTrue } from '../checks.js';
+import { comesTrue, spreadOf } from '../checks.js';
 import { Traffic } from '../kills/traffic.js';
 import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../../rig/machine.js';
@@ -16,9 +15,6 @@ import { Round } from './round.js';
 
 /** What an account gets in each round. All hosts spend it at once, and each knows what the others hold. */
 const POOR_CREDITS = 1_000;
-
-const milliseconds = (values: readonly number[]): string =>
-  [0.5, 1].map((share) => String(Math.round(percentile(values, share)))).join('/');
 
 class Torture {
   readonly #hosts: Hosts;
@@ -88,10 +84,10 @@ class Torture {
       `${this.#books.entries - before} entries: none is lost, changed or doubled, each balance is the sum of its entries, no account spent more than it had`,
       ...(refusedMs.length > 0
         ? [
-            `admitted streams went on to their ends; new ones got 503 after ${milliseconds(refusedMs)} ms (median, longest)`,
+            `admitted streams went on to their ends; new ones got 503 after ${spreadOf(refusedMs)} ms (median, longest)`,
           ]
         : []),
-      ...(backMs.length > 0 ? [`all hosts served again after ${milliseconds(backMs)} ms`] : []),
+      ...(backMs.length > 0 ? [`all hosts served again after ${spreadOf(backMs)} ms`] : []),
       ...(this.#books.left > 0
         ? [`the journals of killed hosts had ${this.#books.left} entries: the ledger has each of them once`]
         : []),

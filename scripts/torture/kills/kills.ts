@@ -11,6 +11,7 @@ import { Service } from '../../rig/service.js';
 import { percentile } from '../../rig/statistics.js';
 import { Tally } from '../../rig/tally.js';
 import { createKeys, operate } from '../../operator.js';
+import { spreadOf } from '../checks.js';
 import { type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../../rig/machine.js';
 import { CHARACTERS_MAX, Traffic } from './traffic.js';
@@ -46,9 +47,6 @@ const CONTROL_EVERY = 5;
 const READY_MS_MAX = 2_000;
 
 const threads = { synthesisThreads: 2, actorThreads: 1 };
-
-const milliseconds = (values: readonly number[]): string =>
-  [0.5, 0.99, 1].map((share) => String(Math.round(percentile(values, share)))).join('/');
 
 /** @returns the service, and the milliseconds from its start until it listened */
 const startTimed = async (dataDir: string): Promise<{ service: Service; readyMs: number }> => {
@@ -253,7 +251,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> =>
     const late = lives.readyMs.filter((readyMs) => readyMs - usualMs >= READY_MS_MAX);
     const outcome = [
       `${lives.entries} entries, no entry that was seen or acknowledged is lost, changed or doubled, nor is a property of a key, balances and what keys spent are the sums, no limit is passed, the store verifies`,
-      `ready again in ${milliseconds(lives.readyMs)} ms (median, p99, longest of ${lives.readyMs.length}); ${controls.length} starts without a kill before them, for comparison: ${milliseconds(controls)} ms`,
+      `ready again in ${spreadOf(lives.readyMs, [0.5, 0.99, 1])} ms (median, p99, longest of ${lives.readyMs.length}); ${controls.length} starts without a kill before them, for comparison: ${spreadOf(controls, [0.5, 0.99, 1])} ms`,
       `${late.length} took ${READY_MS_MAX} ms more than the median of those${late.length > 0 ? ` (WRONG: ${late.map((readyMs) => String(Math.round(readyMs))).join(', ')} ms)` : ''}`,
       `answers ${lives.statuses}`,
       ...(lives.wrong.length > 0 ? [`WRONG ${lives.wrong.slice(0, 5).join('; ')}`] : []),

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exchange, speechRequest } from '../../rig/http.js';
 import { Dice } from '../../rig/random.js';
-import { Service } from '../../rig/service.js';
+import type { Service } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { foreignPacks, makeMixedPacks, voiceOfEachPack } from '../../voices/fixtures/mixed.js';
-import { comesTrue } from '../checks.js';
+import { comesTrue, startOutcome } from '../checks.js';
 import { type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../../rig/machine.js';
 import { breaking } from '../threads/faults.js';
@@ -42,24 +42,16 @@ const startIn = async (
   scratch: string,
   options: { readonly entry?: URL; readonly onLine?: (line: string) => void } = {},
 ): Promise<Speaker> => {
-  const service = new Service({
-    dataDir: join(scratch, 'data'),
-    env: { MODELS_DIR: join(scratch, 'models'), OVERLOAD: 'late' },
-    synthesisThreads: 2,
-    actorThreads: 1,
-    ...options,
-  });
-  try {
-    await Promise.race([
-      service.listening(),
-      sleep(startMsMax, undefined, { ref: false }).then(() =>
-        Promise.reject(new Error('the start takes too long')),
-      ),
-    ]);
-  } catch (error) {
-    await service.kill();
-    throw error;
-  }
+  const outcome = await startOutcome(
+    {
+      dataDir: join(scratch, 'data'),
+      env: { MODELS_DIR: join(scratch, 'models') },
+      ...{ synthesisThreads: 2, actorThreads: 1, ...options },
+    },
+    startMsMax,
+  );
+  if (outcome.kind !== 'serves') throw new Error(outcome.kind === 'broke' ? outcome.how : outcome.line);
+  const { service } = outcome;
   const [key = ''] = await service.makeKeys(1);
   return { service, key };
 };
