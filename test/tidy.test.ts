@@ -33,8 +33,8 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
-  scripts: 28_106,
-  src: 4_470,
+  scripts: 26_550,
+  src: 4_490,
   'src/accounts': 3_080,
   'src/api': 2_080,
   'src/client': 1_560,

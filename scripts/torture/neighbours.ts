@@ -126,7 +126,7 @@ export class Neighbours {
 
   /** On a new connection each time: whether the service still accepts connections is half of the question. */
   async #probe(): Promise<void> {
-    while (!this.#isOver) {
+    for (;;) {
       const askedMs = performance.now();
       const signal = AbortSignal.timeout(2 * this.#lateMsMax);
       const { error, status } = await exchange(this.#port, { path: '/healthz' }, { signal });
