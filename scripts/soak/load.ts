@@ -6,7 +6,7 @@ import type { ClientParts, SoakClient } from './client.js';
 import { ElevenLabsClient } from './elevenlabs-client.js';
 import { HttpClient } from './http-client.js';
 import { IdleSockets } from './idle-sockets.js';
-import type { Charges, LoadEvent, Quantiles, Target } from './measures.js';
+import type { Charges, Counts, LoadEvent, Quantiles, Target } from './measures.js';
 import { Durations, Meter } from './meter.js';
 import { dialectClientsOf, keyOfClient, keyOfHttpClient, type KeyRing } from './population.js';
 import { SocketClient } from './socket-client.js';
@@ -42,10 +42,7 @@ interface Population {
 interface LoadResult {
   readonly firstAudioMs: Quantiles;
   readonly charges: Charges;
-  readonly heard: number;
-  readonly failures: number;
-  readonly audioMs: number;
-  readonly dryMsMax: number;
+  readonly counts: Counts;
 }
 
 /** How long so many clients take to begin. */
@@ -154,8 +151,8 @@ class Load {
     this.#idle.close();
     clearInterval(this.#timer);
     this.#report();
-    const { audioMs, charges, dryMsMax, failures, firstAudio, heard } = this.#meter;
-    return { firstAudioMs: firstAudio.quantiles(), charges, heard, failures, audioMs, dryMsMax };
+    const { charges, counts, firstAudio } = this.#meter;
+    return { firstAudioMs: firstAudio.quantiles(), charges, counts };
   }
 
   #tick(): void {
@@ -180,21 +177,7 @@ class Load {
     const { user, system } = process.cpuUsage();
     report({
       type: 'tick',
-      sockets: meter.sockets,
-      streams: meter.streams,
-      replies: meter.replies,
-      contexts: meter.contexts,
-      lives: meter.lives,
-      requests: meter.requests,
-      frames: meter.frames,
-      audioMs: meter.audioMs,
-      underruns: meter.underruns,
-      unjudged: meter.unjudged,
-      refusals: meter.refusals,
-      heard: meter.heard,
-      spoilt: meter.spoilt,
-      disturbed: meter.disturbed,
-      ...{ moved: meter.moved, cut: meter.cut },
+      ...meter.counts,
       faults: meter.faults,
       firstAudioMs: meter.stepFirstAudio.quantiles(),
       loopLateMs: this.#loopLate.quantiles(),

@@ -46,31 +46,39 @@ export interface Quantiles {
   readonly count: number;
 }
 
-/** The load's report of a second. Counts are since the beginning or the last reset; faults are never reset. */
-export interface LoadTick {
+/** What the clients of a load count, since the beginning or the last reset. */
+export class Counts {
   /** Open WebSockets, idle ones included. */
-  readonly sockets: number;
+  sockets = 0;
   /** Contexts and requests that are being spoken or heard. */
-  readonly streams: number;
-  readonly replies: number;
-  readonly contexts: number;
-  readonly lives: number;
-  readonly requests: number;
-  readonly frames: number;
-  readonly audioMs: number;
-  readonly underruns: number;
-  readonly unjudged: number;
+  streams = 0;
+  replies = 0;
+  contexts = 0;
+  lives = 0;
+  requests = 0;
+  frames = 0;
+  audioMs = 0;
+  underruns = 0;
+  unjudged = 0;
   /** Utterances and requests that the service refused because it was full. */
-  readonly refusals: number;
+  refusals = 0;
+  /** Utterances that failed, where they may. */
+  failures = 0;
   /** Replies that listeners began to hear. */
-  readonly heard: number;
+  heard = 0;
+  /** The longest gap. */
+  dryMsMax = 0;
   /** Those with first audio or a gap beyond what an overload allows. */
-  readonly spoilt: number;
+  spoilt = 0;
   /** Replies that began while something else on the machine delayed audio: their first audio is not judged. */
-  readonly disturbed: number;
+  disturbed = 0;
   /** WebSockets that the stop of a service closed, and those of them that still spoke when its time was over. */
-  readonly moved: number;
-  readonly cut: number;
+  moved = 0;
+  cut = 0;
+}
+
+/** The load's report of a second. Faults are never reset. */
+export interface LoadTick extends Readonly<Counts> {
   readonly faults: Readonly<Record<FaultKind, number>>;
   /** Milliseconds, since the last step ended. */
   readonly firstAudioMs: Quantiles;

@@ -1,6 +1,6 @@
 /** What the clients of a soak measure, in memory that does not grow with the length of the soak. */
 import { createHistogram } from 'node:perf_hooks';
-import { faultKinds, type Charges, type Fault, type FaultKind, type Quantiles } from './measures.js';
+import { Counts, faultKinds, type Charges, type Fault, type FaultKind, type Quantiles } from './measures.js';
 import type { DryVerdict } from './plausible.js';
 
 /** Faults of a kind that are reported; the others are only counted. */
@@ -39,7 +39,11 @@ export class Durations {
   }
 }
 
-export class Meter {
+const countNames = Object.keys(new Counts()) as (keyof Counts)[];
+/** They go on after a reset. */
+const gauges: readonly (keyof Counts)[] = ['sockets', 'streams'];
+
+export class Meter extends Counts {
   readonly firstAudio = new Durations();
   readonly stepFirstAudio = new Durations();
   readonly #faults = new Map<FaultKind, number>();
@@ -47,36 +51,12 @@ export class Meter {
   readonly #charges = new Map<string, { min: number; max: number }>();
   readonly #onFault: (fault: Fault) => void;
   readonly #startedMs: number;
-  sockets = 0;
-  streams = 0;
-  replies = 0;
-  contexts = 0;
-  lives = 0;
-  requests = 0;
-  frames = 0;
-  audioMs = 0;
-  underruns = 0;
-  unjudged = 0;
-  /** Utterances and requests that the service refused because it was full. */
-  refusals = 0;
   /** Another program on the machine delays audio now: nothing late is judged. */
   isDisturbed = false;
-  /** Replies that listeners began to hear. */
-  heard = 0;
-  /** Replies whose first audio was not judged. */
-  disturbed = 0;
-  /** Those with late first audio or a long gap: what spoils a reply in an overload. */
-  spoilt = 0;
-  /** Utterances that failed, where they may. */
-  failures = 0;
-  /** The longest gap. */
-  dryMsMax = 0;
-  /** See `LoadTick`. */
-  moved = 0;
-  cut = 0;
 
   /** @param onFault receives the first faults of each kind */
   constructor(startedMs: number, onFault: (fault: Fault) => void) {
+    super();
     this.#startedMs = startedMs;
     this.#onFault = onFault;
   }
@@ -86,6 +66,10 @@ export class Meter {
     return Object.fromEntries(faultKinds.map(count)) as Record<FaultKind, number>;
   }
 
+  get counts(): Counts {
+    return Object.fromEntries(countNames.map((name) => [name, this[name]])) as unknown as Counts;
+  }
+
   get charges(): Charges {
     return Object.fromEntries(this.#charges);
   }
@@ -93,9 +77,7 @@ export class Meter {
   /** Sets counts and measures to zero, except gauges and faults. */
   reset(): void {
     this.firstAudio.reset();
-    this.replies = this.contexts = this.lives = this.requests = this.frames = this.audioMs = 0;
-    this.underruns = this.unjudged = this.refusals = this.heard = this.spoilt = this.moved = this.cut = 0;
-    this.disturbed = 0;
+    for (const name of countNames) if (!gauges.includes(name)) this[name] = 0;
     this.#reported.delete('underruns');
   }
 

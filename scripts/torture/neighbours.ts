@@ -108,7 +108,8 @@ export class Neighbours {
   async end(): Promise<NeighboursReport> {
     const endMs = performance.now() + heardMsMax;
     while (performance.now() < endMs && this.#heard === 0) await sleep(probeEveryMs);
-    const { audioMs, dryMsMax, failures, firstAudioMs, heard } = await this.#load.call('stop');
+    const { counts, firstAudioMs } = await this.#load.call('stop');
+    const { audioMs, dryMsMax, failures, heard } = counts;
     this.close();
     await this.#probing;
     return {

@@ -2,7 +2,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import t from 'tap';
 import { bars, judge, verdictOf, type Findings } from '../../scripts/soak/invariants.js';
-import { faultKinds, type FaultKind, type LoadTick, type Step } from '../../scripts/soak/measures.js';
+import { Counts, faultKinds, type FaultKind, type LoadTick, type Step } from '../../scripts/soak/measures.js';
 import { judgeMemory, loadTrend } from '../../scripts/soak/memory.js';
 import { stepOf, type Reading } from '../../scripts/soak/series.js';
 import { readStore } from '../../scripts/soak/service-access.js';
@@ -13,22 +13,8 @@ const quantiles = { p50: 5, p95: 20, p99: 30, max: 40, count: 100 };
 const noFaults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
 
 const tickAt = (atMs: number): LoadTick => ({
-  sockets: 50,
-  streams: 10,
-  replies: 1,
-  contexts: 1,
-  lives: 1,
-  requests: 1,
-  frames: 9,
-  audioMs: atMs * 8,
-  underruns: 0,
-  unjudged: 0,
-  refusals: 0,
-  heard: 100,
-  disturbed: 0,
-  spoilt: 0,
-  moved: 0,
-  cut: 0,
+  ...new Counts(),
+  ...{ streams: 10, audioMs: atMs * 8, heard: 100 },
   faults: noFaults,
   firstAudioMs: quantiles,
   loopLateMs: quantiles,
