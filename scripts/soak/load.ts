@@ -42,7 +42,7 @@ interface Population {
 interface LoadResult {
   readonly firstAudioMs: Quantiles;
   readonly charges: Charges;
-  readonly counts: Counts;
+  readonly counts: Readonly<Record<keyof Counts, number>>;
 }
 
 /** How long so many clients take to begin. */

@@ -66,8 +66,8 @@ export class Meter extends Counts {
     return Object.fromEntries(faultKinds.map(count)) as Record<FaultKind, number>;
   }
 
-  get counts(): Counts {
-    return Object.fromEntries(countNames.map((name) => [name, this[name]])) as unknown as Counts;
+  get counts(): Record<keyof Counts, number> {
+    return Object.fromEntries(countNames.map((name) => [name, this[name]])) as Record<keyof Counts, number>;
   }
 
   get charges(): Charges {

@@ -2,8 +2,9 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import t from 'tap';
 import { bars, judge, verdictOf, type Findings } from '../../scripts/soak/invariants.js';
-import { Counts, faultKinds, type FaultKind, type LoadTick, type Step } from '../../scripts/soak/measures.js';
+import { faultKinds, type FaultKind, type LoadTick, type Step } from '../../scripts/soak/measures.js';
 import { judgeMemory, loadTrend } from '../../scripts/soak/memory.js';
+import { Meter } from '../../scripts/soak/meter.js';
 import { stepOf, type Reading } from '../../scripts/soak/series.js';
 import { readStore } from '../../scripts/soak/service-access.js';
 import { createKeys } from '../../scripts/operator.js';
@@ -13,7 +14,7 @@ const quantiles = { p50: 5, p95: 20, p99: 30, max: 40, count: 100 };
 const noFaults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
 
 const tickAt = (atMs: number): LoadTick => ({
-  ...new Counts(),
+  ...new Meter(0, () => undefined).counts,
   ...{ streams: 10, audioMs: atMs * 8, heard: 100 },
   faults: noFaults,
   firstAudioMs: quantiles,
