@@ -14,8 +14,8 @@ const loadEntry = new URL('../soak/load.js', import.meta.url);
 const probeEveryMs = 200;
 /** A fault may take less time than a reply. */
 const heardMsMax = 20_000;
-/** Twice as long as a soak waits: the fault takes the cores, too. */
-const answerMsMax = 30_000;
+/** Four times as long as a soak waits: a fault takes the cores, and whole files wait for listeners then. */
+const answerMsMax = 60_000;
 
 /**
  * Far above what a loaded machine needs, far below what a person calls broken: the torture and the service share the
