@@ -331,7 +331,7 @@ export class Context implements SpeechContext {
     const isShared = isFile || (options.group !== undefined && this.schedule.running.length === 1);
     const share = isShared ? this.#parts.scheduler.shareOf(this.schedule) : undefined;
     const attempt = this.#attempts.get(segment) ?? {
-      ...{ seed: randomInt(2 ** 32), isFirst: isAwaited, retries: 0 },
+      ...{ seed: randomInt(2 ** 32), isFirst: isAwaited && !isFile, retries: 0 },
       begins: isFile ? 'longest' : beginsLong ? 'long' : 'short',
     };
     this.#attempts.set(segment, attempt);

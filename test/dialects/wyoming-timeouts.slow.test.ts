@@ -13,8 +13,10 @@ const stall = { readerStallMsMax: 300 };
 /** For a busy machine. */
 const lateMsMax = 30_000;
 /** @param bounds the service looks at each connection four times in the shortest of them */
-const start = (t: Test, bounds: Partial<Bounds>): Promise<WyomingFront> =>
-  startWyomingFront(t, { ...bounds, stallRearmMs: 100 });
+const start = (t: Test, bounds: Partial<Bounds>, clock?: () => number): Promise<WyomingFront> =>
+  startWyomingFront(t, { ...bounds, stallRearmMs: 100 }, clock);
+/** Several times as long as the service takes to look at each connection. */
+const LOOKED_MS = 200;
 
 /** @param sinceMs before the time of the service began @returns milliseconds from then until it closes the connection */
 const closedAfterMs = async (client: WyomingClient, sinceMs: number): Promise<number> => {
@@ -27,17 +29,21 @@ const isAbout = (t: Test, ms: number, expectedMs: number, what: string): void =>
 };
 
 t.test('an idle client is closed after its time, and each event begins that time again', async (t) => {
-  const { open } = await start(t, idle);
-  const openedMs = performance.now();
+  let nowMs = 0;
+  const { open } = await start(t, idle, () => nowMs);
   const [silent, busy] = [await open(), await open()];
-  const silentMs = closedAfterMs(silent, openedMs);
-  await pause(idle.wyomingIdleMsMax / 2);
-  const askedMs = performance.now();
+  nowMs = idle.wyomingIdleMsMax - 1;
   busy.send('ping');
   await busy.until('pong');
-  const busyMs = closedAfterMs(busy, askedMs);
-  isAbout(t, await silentMs, idle.wyomingIdleMsMax, 'silent');
-  isAbout(t, await busyMs, idle.wyomingIdleMsMax, 'after its event');
+  await pause(LOOKED_MS);
+  t.notOk(silent.isClosed);
+  nowMs += 1;
+  await silent.untilClosed();
+  nowMs += idle.wyomingIdleMsMax - 2;
+  await pause(LOOKED_MS);
+  t.notOk(busy.isClosed);
+  nowMs += 1;
+  await busy.untilClosed();
 });
 
 t.test('half an event and half a text have less time', async (t) => {
@@ -65,29 +71,33 @@ t.test('half an event and half a text have less time', async (t) => {
 });
 
 t.test('the time for an event begins with its first byte', async (t) => {
-  const { open } = await start(t, { socketSilenceMsMax: 4_000 });
+  let nowMs = 0;
+  const { open } = await start(t, silence, () => nowMs);
   const client = await open();
-  await pause(6_000);
+  nowMs = 2 * silence.socketSilenceMsMax;
   client.socket.write('{"type": ');
-  await pause(100);
+  await pause(LOOKED_MS);
   client.socket.write('"ping"}\n');
   await client.until('pong');
 });
 
 t.test('a client that waits for speech is not idle', async (t) => {
-  const { front, open, speech } = await start(t, idle);
+  let nowMs = 0;
+  const { front, open, speech } = await start(t, idle, () => nowMs);
   speech.script = () => undefined;
   const client = await open();
   client.send('synthesize', { text: 'Hello.' });
-  await pause(idle.wyomingIdleMsMax * 1.5);
+  await eventually(() => speech.contexts.length === 1);
+  nowMs = 2 * idle.wyomingIdleMsMax;
+  await pause(LOOKED_MS);
   t.notOk(client.isClosed);
-  const spokenMs = performance.now();
   speech.last.audio(3_000);
   speech.last.close();
   await client.until('audio-stop');
   await eventually(() => requestLines(front).length > 0);
   t.match(requestLines(front), [{ fields: { outcome: 'complete', status: 200 } }]);
-  isAbout(t, await closedAfterMs(client, spokenMs), idle.wyomingIdleMsMax, 'idle again');
+  nowMs += idle.wyomingIdleMsMax;
+  await client.untilClosed();
 });
 
 t.test('a client that asks and reads no answer gets no further one, and is closed', async (t) => {

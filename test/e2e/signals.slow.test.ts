@@ -1,6 +1,8 @@
 /** Signals in rarer moments: during a start, with a stream that does not end, with a thread that hangs. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
-import { openStream, pause, SCRIPTED, spawnService, startService, until } from '../support/service.js';
+import { openStream, SCRIPTED, spawnService, startService, until } from '../support/service.js';
 
 const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 
@@ -27,10 +29,10 @@ void t.test('SIGTERM while the voices load ends the start with exit code 0', asy
 });
 
 void t.test('SIGTERM while a voice pack is read, which hangs, ends the start with exit code 0', async (t) => {
-  const models = t.testdir({ endless: { 'spin.hostile': '' } });
-  const service = spawnService(t, { MODELS_DIR: models }, 'test/support/hostile-service.js');
-  await service.untilLogged('reading');
-  await pause(1_000);
+  const place = t.testdir({ models: { endless: { 'spin.hostile': '' } } });
+  const env = { MODELS_DIR: join(place, 'models') };
+  const service = spawnService(t, env, 'test/support/hostile-service.js');
+  t.ok(await until(() => existsSync(join(place, 'acted'))));
   service.signal('SIGTERM');
   t.ok(await until(() => service.exit !== null, 15_000));
   t.match(service.exit, { code: 0, signal: null });

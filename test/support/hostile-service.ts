@@ -2,9 +2,7 @@
 import { App } from '../../src/app.js';
 
 const start = App.start.bind(App);
-App.start = (parts) => {
-  parts.log.info('reading');
-  return start({ ...parts, packsEntry: new URL('engines/hostile/packs.js', import.meta.url) });
-};
+App.start = (parts) =>
+  start({ ...parts, packsEntry: new URL('engines/hostile/packs.js', import.meta.url) });
 
 await import('../../src/main.js');

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { Test } from 'tap';
 import { packageRoot } from './package-root.js';
+import { until } from './waiting.js';
 
 /** Like systemctl's, `stop` returns when the process has ended. */
 const systemctl = `#!/usr/bin/env bash
@@ -58,8 +59,10 @@ export class Units {
       RELEASE: packageRoot,
       ...env,
     };
-    t.teardown(() => {
+    t.teardown(async () => {
       for (const pid of this.#pids) process.kill(pid, 'SIGKILL');
+      // The shell of each writes how it ended: not into a folder that is being removed.
+      await until(() => this.#pids.length === 0);
     });
   }
 

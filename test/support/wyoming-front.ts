@@ -16,7 +16,12 @@ export interface WyomingFront {
   readonly open: (localAddress?: string) => Promise<WyomingClient>;
 }
 
-export const startWyomingFront = async (t: Test, someBounds: Partial<Bounds>): Promise<WyomingFront> => {
+/** @param clock in place of the machine's */
+export const startWyomingFront = async (
+  t: Test,
+  someBounds: Partial<Bounds>,
+  clock?: () => number,
+): Promise<WyomingFront> => {
   const [speech, admission] = [new FakeSpeech(), new FakeAdmission()];
   const bounds = { ...limits, ...someBounds };
   const config = { host: '127.0.0.1', isReachable: false, port: 0, allow: [], account: 'default' };
@@ -24,6 +29,7 @@ export const startWyomingFront = async (t: Test, someBounds: Partial<Bounds>): P
     bounds,
     parts: {
       ...{ speech, admission },
+      ...(clock !== undefined && { clock }),
       further: (shared) => {
         const parts = { shared, speech, admission, bounds, certificate: null };
         return [

@@ -76,6 +76,14 @@ export class Outbox extends Sender {
     if (!this.isEmpty) this.schedule();
   }
 
+  /**
+   * The kernel has everything. A socket that ends earlier loses what the library holds: a reader that pauses after the end has
+   * seconds for it, and a process that exits drops it.
+   */
+  get isHandedOn(): boolean {
+    return this.isEmpty && this.noteBuffered() === 0;
+  }
+
   /** Counts what the library holds for the socket. @returns its bytes */
   noteBuffered(): number {
     const bytes = this.isClosed ? 0 : this.#parts.socket.getBufferedAmount();

@@ -154,6 +154,7 @@ export class Session {
   drained(): void {
     this.#life.progress(this.#parts.clock());
     this.#outbox.drained();
+    this.#endIfAsked();
   }
 
   /** The key is not valid any more: sends an error frame, and closes. */
@@ -187,7 +188,7 @@ export class Session {
       this.isWaiting ||
       lease.isHeld ||
       isBehind() ||
-      !this.#outbox.isEmpty ||
+      !this.#outbox.isHandedOn ||
       this.#isClosing()
     )
       return;
@@ -324,7 +325,9 @@ export class Session {
   }
 
   #endIfAsked(): void {
-    if (this.#isEnding && !this.#isOver && this.#contexts.size === 0) this.#end('client', NORMAL, '');
+    if (!this.#isEnding || this.#isOver || this.#contexts.size > 0) return;
+    this.#outbox.flush();
+    if (this.#outbox.isHandedOn) this.#end('client', NORMAL, '');
   }
 
   #onContextOver(context: SocketContext): void {

@@ -1,4 +1,9 @@
-/** As `workers/packs.ts`, with a format whose packs end or hang the thread that reads them. */
+/**
+ * As `workers/packs.ts`, with a format whose packs end or hang the thread that reads them. Before that, each writes its name
+ * into a file beside the folder of packs.
+ */
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { PacksThreadData } from '../../../../src/threads/voices.js';
 import type { VoiceFormat } from '../../../../workers/engines/engine.js';
@@ -24,6 +29,7 @@ const hostile: VoiceFormat = {
   async read(folder) {
     const [file = ''] = folder.files;
     await folder.hold(file);
+    appendFileSync(join(folder.path, '..', '..', 'acted'), `${folder.name}\n`);
     acts[file]?.();
     throw new Error(`${file} goes on`);
   },
