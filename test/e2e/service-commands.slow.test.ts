@@ -16,7 +16,11 @@ const pidFiles = (dataDir: string): string[] => readdirSync(dataDir).filter((nam
 t.test('services are found by their PID files, reloaded and stopped, without a cut stream', async (t) => {
   const first = await startService(
     t,
-    { ...oneThread, CONSOLE_PORT: '0', CONSOLE_ORIGIN: 'https://console.example.com' },
+    {
+      ...{ ...oneThread, CONSOLE_PORT: '0', CONSOLE_ORIGIN: 'https://console.example.com' },
+      // It drains while a command asks for its status, which takes seconds on a busy machine.
+      DRAIN_SECONDS: '120',
+    },
     SCRIPTED,
   );
   const { dataDir, port } = first;
@@ -36,7 +40,8 @@ t.test('services are found by their PID files, reloaded and stopped, without a c
     services: [{ port, pid: Number(pid), ready: true, reasons: [], warnings: [], since: /^20.*Z$/ }],
   });
   t.match(await console('link'), { status: 0, stdout: /^https:\/\/console\.example\.com\/claim#/ });
-  const stream = await openStream(first, prose(6));
+  // More than the system takes for a client that does not read.
+  const stream = await openStream(first, prose(50));
   t.match(await command('reload'), { status: 0, stdout: /reads its voices/ });
   await first.untilLogged('voices reloaded');
 
