@@ -19,7 +19,18 @@ const jobs = { fast: 4, slow: 5 };
 // A service on a software GPU takes a minute alone, and twice that beside other files.
 const timeoutSeconds = 180;
 /** Files in these folders start services, threads or models, and take longest: they run first. */
-const slowFolders = ['e2e', 'console', 'scripts', 'store', 'workers/engines', 'dialects', 'workers', 'model', 'client', 'front'];
+const slowFolders = [
+  'e2e',
+  'console',
+  'scripts',
+  'store',
+  'workers/engines',
+  'dialects',
+  'workers',
+  'model',
+  'client',
+  'front',
+];
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isCi = process.env.SYRINX_CI_REQUIRE_ALL === '1';
 

@@ -160,7 +160,8 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     }
     t.ok(await until(async () => (await service.openContexts()) === 0));
     // The answers may still be on their way.
-    const isAnswered = (id: string) => wire.some(({ contextId, isFinal }) => contextId === id && isFinal === true);
+    const isAnswered = (id: string) =>
+      wire.some(({ contextId, isFinal }) => contextId === id && isFinal === true);
     t.ok(await until(() => turns.every(({ contextId }) => isAnswered(contextId))));
     let lateSeconds = 0;
     for (const { contextId, heard } of turns) {

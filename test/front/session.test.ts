@@ -560,31 +560,34 @@ t.test('a drain closes idle sockets at once, and speaking ones when they have fi
   t.end();
 });
 
-t.test('a socket ends when its reader has taken what the library holds: at a drain, and when its client asks', (t) => {
-  const isMulti = { isMulti: true, isAuto: false, isSync: false, idleMsMax: null };
-  const format = { encoding: 'pcm', sampleRateHz: 16_000 } as const;
-  const settings = { voiceId: () => 'ada', format, normalization: null, ...isMulti };
-  const draining = createSession();
-  const asked = createSession({ protocol: new ElevenLabsProtocol(settings, limits) });
-  draining.say(start(), text('Hello. '), flush('f'));
-  for (const { pass, socket } of [draining, asked]) {
-    pass(200);
-    socket.bufferedBytes = 4_096;
-  }
-  draining.state.draining = true;
-  draining.session.drain();
-  asked.say({ close_socket: true });
-  for (const { pass, session, socket } of [draining, asked]) {
-    pass(1_000);
-    t.equal(socket.closed, null);
-    socket.bufferedBytes = 0;
-    session.drained();
-    pass(200);
-  }
-  t.match(draining.socket.closed, { code: 1001 });
-  t.match(asked.socket.closed, { code: 1000 });
-  t.end();
-});
+t.test(
+  'a socket ends when its reader has taken what the library holds: at a drain, and when its client asks',
+  (t) => {
+    const isMulti = { isMulti: true, isAuto: false, isSync: false, idleMsMax: null };
+    const format = { encoding: 'pcm', sampleRateHz: 16_000 } as const;
+    const settings = { voiceId: () => 'ada', format, normalization: null, ...isMulti };
+    const draining = createSession();
+    const asked = createSession({ protocol: new ElevenLabsProtocol(settings, limits) });
+    draining.say(start(), text('Hello. '), flush('f'));
+    for (const { pass, socket } of [draining, asked]) {
+      pass(200);
+      socket.bufferedBytes = 4_096;
+    }
+    draining.state.draining = true;
+    draining.session.drain();
+    asked.say({ close_socket: true });
+    for (const { pass, session, socket } of [draining, asked]) {
+      pass(1_000);
+      t.equal(socket.closed, null);
+      socket.bufferedBytes = 0;
+      session.drained();
+      pass(200);
+    }
+    t.match(draining.socket.closed, { code: 1001 });
+    t.match(asked.socket.closed, { code: 1000 });
+    t.end();
+  },
+);
 
 t.test('the log has one line for each socket, without text, ids or keys of the client', (t) => {
   const { lines, say, session, speech } = createSession();

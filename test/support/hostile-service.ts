@@ -2,7 +2,6 @@
 import { App } from '../../src/app.js';
 
 const start = App.start.bind(App);
-App.start = (parts) =>
-  start({ ...parts, packsEntry: new URL('engines/hostile/packs.js', import.meta.url) });
+App.start = (parts) => start({ ...parts, packsEntry: new URL('engines/hostile/packs.js', import.meta.url) });
 
 await import('../../src/main.js');
