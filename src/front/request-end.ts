@@ -28,8 +28,9 @@ export const endRequest = (
   metrics.request(route, status ?? null);
   const facts = { requestId, route, status, outcome, refusal, characters, totalMs };
   const end = endOf(facts);
-  // Probes of health, and the console's own page, would push out what a person looks for.
-  if (key !== undefined || end === 'refused' || end === 'failed')
+  // Probes of health, and the lists that the console's own page reads, would push out what a person looks for.
+  const isOfKey = key !== undefined && (characters !== undefined || end === 'stopped');
+  if (isOfKey || end === 'refused' || end === 'failed')
     metrics.ended({
       ...facts,
       ...{ keyId: key?.keyId, accountId: key?.accountId, voice, firstAudioMs: times?.firstAudioMs },
