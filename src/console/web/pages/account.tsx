@@ -82,12 +82,12 @@ const Manage = ({ account }: Of) => {
               act="Remove limit"
               onAct={async () => {
                 await call('meterAccount', { accountId, metered: false, credits: 0 });
-                return `${name} has no credit limit.`;
+                return `${name} is not metered.`;
               }}
             >
               <p>
-                The account never runs out of credit then. You can limit it again: the credit that is left
-                stays.
+                The account is not metered then: it needs no credit. You can limit it again, and the credit
+                that is left stays.
               </p>
             </ConfirmButton>
           }

@@ -115,7 +115,7 @@ export const AccountsPage = () => {
                     label: 'Credits left',
                     isNumber: true,
                     cell: ({ metered, balance }) =>
-                      metered ? formatNumber(balance) : <span class="muted">No limit</span>,
+                      metered ? formatNumber(balance) : <span class="muted">Not metered</span>,
                   },
                   {
                     label: 'Characters, 30 days',

@@ -6,7 +6,7 @@ import { Ask, DialogButton } from '../parts/dialog.js';
 import { Field, numberOf } from '../parts/form.js';
 
 export const creditsLeft = ({ metered, balance }: AccountView): string =>
-  metered ? `${plural(balance, 'credit')} left` : 'No credit limit';
+  metered ? `${plural(balance, 'credit')} left` : 'Not metered';
 
 /** For operators: a button and its dialog. */
 export const AddCredit = ({ account }: { readonly account: AccountView }) => {

@@ -71,7 +71,7 @@ export const PlaygroundPage = () => {
       actions={
         <div class="row">
           <AccountSelect of={choice} />
-          <span class="hint">{metered ? `${plural(balance, 'credit')} left` : 'No credit limit'}</span>
+          <span class="hint">{metered ? `${plural(balance, 'credit')} left` : 'Not metered'}</span>
         </div>
       }
     >
