@@ -280,8 +280,8 @@ export class Context implements SpeechContext {
     const { listener, schedule } = this;
     if (this.#over || listener.isFile) return null;
     const { scheduler, options } = this.#parts;
-    const { holdsWords, uncutMs } = this.#utterances;
-    const isToBeMade = schedule.queued.length > 0 || schedule.running.length > 0;
+    const { hasPending, holdsWords, uncutMs } = this.#utterances;
+    const isToBeMade = hasPending || schedule.queued.length > 0 || schedule.running.length > 0;
     const nowMs = scheduler.nowMs();
     const slackMs = listener.slackMs(nowMs);
     // Held words are free, and may never be spoken: without speech that plays they take nothing from others.
@@ -297,7 +297,8 @@ export class Context implements SpeechContext {
       encoding: options.format.encoding,
       remainingMs: Math.max(remainingMs, isToBeMade ? 0 : COMING_MS_MIN),
       slackMs,
-      isAwaiting: listener.isAwaiting,
+      // In a crowd the first cut waits for its turn.
+      isAwaiting: listener.isAwaiting || (hasPending && slackMs <= 0),
     };
   }
 

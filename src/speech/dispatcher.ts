@@ -168,12 +168,18 @@ export class Dispatcher implements Speech {
   admits(utterance: Utterance): boolean {
     if (!this.#refuses || isWholeFraming(utterance.framing)) return true;
     const nowMs = monotonicMs();
-    const refusal = this.#capacity.refusal(this.#demandOf(utterance), nowMs);
+    const demand = this.#demandOf(utterance);
+    const refusal = this.#capacity.refusal(demand, nowMs);
     if (refusal === null) return true;
     this.#refusals++;
     if (nowMs - this.#refusalsLoggedMs >= REFUSALS_LOGGED_MS) {
+      const { cpu, beginMs: firstStepMs } = this.#costs.voice(demand.voiceId);
+      const encodingMsPerSecond = 1_000 * this.#costs.encoding(demand.encoding);
       this.#log.warn(
-        { refusals: this.#refusals, ...refusal },
+        {
+          ...{ refusals: this.#refusals, ...refusal },
+          ...{ voiceMsPerSecond: 1_000 * cpu, encodingMsPerSecond, firstStepMs },
+        },
         'the machine cannot make more speech in time: further utterances are refused',
       );
       this.#refusals = 0;

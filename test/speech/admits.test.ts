@@ -94,6 +94,18 @@ t.test('a text of thousands of pieces is cut in slices, as one without markup', 
   t.end();
 });
 
+t.test('text that waits for its turn to be cut counts, so that a burst is not undercounted', (t) => {
+  const { context, time } = createContext();
+  time.readMs = limits.sliceMsMax + 1;
+  context.append('a'.repeat(100));
+  time.readMs = 0;
+  t.match(context.demand, { isAwaiting: true });
+  t.ok(context.demand!.remainingMs > 5_000, `${context.demand!.remainingMs} ms`);
+  context.release();
+  t.equal(context.demand, null);
+  t.end();
+});
+
 t.test('a context without words asks, also while a flush of white space is answered', (t) => {
   const { asked, context } = createContext();
   t.equal(context.admits('aaaaa'), false);

@@ -12,16 +12,12 @@ t.test(
   async (t) => {
     const costs = await measureEncodings();
     t.same([...costs.keys()].sort(), encodingNames.filter((name) => name !== 'aac').sort());
-    // Some systems count CPU time in ticks: what is done within one costs nothing.
-    for (const [encoding, cpu] of costs) t.ok(cpu >= 0 && cpu < 1, `${encoding}: ${cpu}`);
+    for (const [encoding, cpu] of costs) t.ok(cpu > 0 && cpu < 1, `${encoding}: ${cpu}`);
   },
 );
 
-t.test('the dear encodings are dear: a codec costs more than samples as they are', async (t) => {
-  const sums = { opus: 0, mp3: 0, pcm: 0 };
-  for (let run = 0; run < 12; run++) {
-    const costs = await measureEncodings();
-    for (const name of ['opus', 'mp3', 'pcm'] as const) sums[name] += costs.get(name)!;
-  }
-  t.ok(sums.opus > sums.pcm && sums.mp3 > sums.pcm, JSON.stringify(sums));
+t.test('a codec costs more than samples as they are', async (t) => {
+  const costs = await measureEncodings();
+  for (const name of ['opus', 'mp3'] as const)
+    t.ok(costs.get(name)! > 2 * costs.get('pcm')!, `${name}: ${costs.get(name)}, pcm: ${costs.get('pcm')}`);
 });
