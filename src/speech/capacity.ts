@@ -98,22 +98,27 @@ const terms = {
 type Terms = keyof typeof terms;
 /** In hand is not more than this work makes, in milliseconds of CPU time: slow voices have short chunks. */
 const IN_HAND_CPU_MS = 25;
-/** The rule looks so many seconds ahead: no context is given more audio than it plays in that time. */
-const SECONDS = 24;
+/**
+ * How many seconds ahead the rule looks: at each of the first, and then far beyond what a fast reader may have in hand, because
+ * it needs speech again when that is played.
+ */
+const HORIZONS = [...Array.from({ length: 24 }, (_, second) => second + 1), 32, 48, 64, 96, 128, 192, 256];
+/** A small account is admitted if all are served for so many seconds: one that fills the machine must leave room. */
+const SMALL_SECONDS = 24;
 
 /** The counted demands are used for this long; utterances admitted meanwhile are added to them. */
 const COUNT_KEPT_MS = 10;
 /** And for so long for each demand, which takes about 1 us to count: so counting takes a twentieth of the thread at most. */
 const DEMAND_KEPT_MS = 0.02;
 
-/** Work by kind, within each second: at `kind + seconds - 1`, in milliseconds of CPU time; and the speech that it makes. */
+/** Work by kind, within each horizon: at `kind + place`, in milliseconds of CPU time; and the speech that it makes. */
 type Work = Float64Array;
 const SYNTHESIS = 0;
-const LONG = SECONDS;
-const ENCODING = 2 * SECONDS;
-const SPEECH = 3 * SECONDS;
-const FIRST_STEPS = 4 * SECONDS;
-const noWork = (): Work => new Float64Array(5 * SECONDS);
+const LONG = HORIZONS.length;
+const ENCODING = 2 * HORIZONS.length;
+const SPEECH = 3 * HORIZONS.length;
+const FIRST_STEPS = 4 * HORIZONS.length;
+const noWork = (): Work => new Float64Array(5 * HORIZONS.length);
 
 const addTo = (sum: Work, work: Work, sign = 1): void => {
   for (let i = 0; i < sum.length; i++) sum[i] = sum[i]! + sign * work[i]!;
@@ -207,8 +212,8 @@ class Load {
     // A long first step is no more than the speech that it makes.
     const firstStepMs = isAwaiting && !isLong ? beginMs : 0;
     const work = this.#work;
-    for (let i = 0; i < SECONDS; i++) {
-      const endMs = (i + 1) * 1_000;
+    for (const [i, seconds] of HORIZONS.entries()) {
+      const endMs = seconds * 1_000;
       const isNeeded = endMs > dryMs;
       const speechMs = isNeeded ? Math.min(remainingMs, endMs + aheadMs) : 0;
       work[SYNTHESIS + i] = isNeeded ? speechMs * cpu + firstStepMs : 0;
@@ -282,6 +287,14 @@ export class Capacity {
     return tooMuch;
   }
 
+  /** @returns whether a listener who had left the load counts again: only if the machine has room for it */
+  returns(demand: Demand, nowMs: number): boolean {
+    this.#count(nowMs, COUNT_KEPT_MS);
+    if (this.#tooMuch(demand, 'usual') !== null) return false;
+    this.#load.add(demand);
+    return true;
+  }
+
   /** A context is over, or may not use what it asked for: that is free at once. */
   freed(): void {
     this.#isStale = true;
@@ -324,26 +337,23 @@ export class Capacity {
       ...{ speechMs: 0, askedMs: 0, firstStepsMs: 0, promisedMs: 0 },
       ...{ cores, listeners, waiting, ...terms[on] },
     };
-    const consider = (
-      supply: Fullness['supply'],
-      count: number,
-      askedMs: number,
-      withinSeconds: number,
-    ): void => {
+    const consider = (supply: Fullness['supply'], count: number, askedMs: number, place: number): void => {
+      const withinSeconds = HORIZONS[place]!;
       const promisedMs = count * withinSeconds * 1_000 * PROMISED;
       const ratio = askedMs / promisedMs;
       if (ratio <= fullest.ratio) return;
-      const speechMs = work[SPEECH + withinSeconds - 1]!;
-      const firstStepsMs = work[FIRST_STEPS + withinSeconds - 1]!;
+      const speechMs = work[SPEECH + place]!;
+      const firstStepsMs = work[FIRST_STEPS + place]!;
       fullest = { ...fullest, ratio, supply, withinSeconds, speechMs, askedMs, firstStepsMs, promisedMs };
     };
-    for (let i = 0; i < SECONDS; i++) {
-      const synthesisMs = work[SYNTHESIS + i]!;
-      const encodingMs = work[ENCODING + i]!;
-      consider('cores', cores, synthesisMs + encodingMs, i + 1);
-      consider('synthesis threads', synthesisThreads, synthesisMs, i + 1);
-      consider('actor threads', actorThreads, encodingMs, i + 1);
-      consider('threads for long steps', longThreads, work[LONG + i]!, i + 1);
+    for (const [place, seconds] of HORIZONS.entries()) {
+      if (on === 'small' && seconds > SMALL_SECONDS) break;
+      const synthesisMs = work[SYNTHESIS + place]!;
+      const encodingMs = work[ENCODING + place]!;
+      consider('cores', cores, synthesisMs + encodingMs, place);
+      consider('synthesis threads', synthesisThreads, synthesisMs, place);
+      consider('actor threads', actorThreads, encodingMs, place);
+      consider('threads for long steps', longThreads, work[LONG + place]!, place);
     }
     return fullest;
   }

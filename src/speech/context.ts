@@ -44,6 +44,10 @@ const SEGMENTS_AHEAD = 4;
 export const COMING_MS_MIN = 2_000;
 /** When no words came for this long, those that are held need nothing now. One whose listener ran dry longer ago asks again. */
 const PAUSE_MS_MAX = 1_000;
+/** A listener with audio to take who took none for so long leaves the load: it would keep others out. To go on, it needs room again. */
+const UNTAKEN_MS_MAX = 20_000;
+/** How often it asks. */
+const RETURN_MS = 250;
 
 export interface ContextParts {
   readonly id: number;
@@ -58,6 +62,8 @@ export interface ContextParts {
   readonly metrics: Pick<Metrics, 'playback' | 'segment' | 'speechIn'>;
   readonly log: Pick<Log, 'error'>;
   readonly admits: (utterance: Utterance) => boolean;
+  /** Whether the machine has room for a listener who had left the load. */
+  readonly returns: (demand: Demand) => boolean;
   readonly later: OneByOne;
   /** The context takes no more frames: called once. */
   readonly onOver: (context: Context) => void;
@@ -99,6 +105,9 @@ export class Context implements SpeechContext {
   #unhandedFrames = 0;
   #closeSent = false;
   #isFeeding = false;
+  /** It has left the load, and when it asks to return. */
+  #hasLeft = false;
+  #returnsAtMs = 0;
   #over = false;
   #released = false;
 
@@ -120,6 +129,7 @@ export class Context implements SpeechContext {
       account: lease.account,
       listener: this.listener,
       bytesPerMs: heldBytesPerMs(format, this.#sampleRateHz),
+      mayStart: () => this.#mayStart(),
       start: (start) => this.#startGuarded(start),
     });
     parts.actors.send({
@@ -278,6 +288,16 @@ export class Context implements SpeechContext {
   /** What its listener still needs; `null` while there is no speech to be made, and none is about to come. */
   get demand(): Demand | null {
     const { listener, schedule } = this;
+    const { scheduler } = this.#parts;
+    const isStill = scheduler.nowMs() - listener.takenAtMs > UNTAKEN_MS_MAX;
+    // Threads make nothing more of it until its listener, or another one of its account, takes audio.
+    if (isStill && schedule.running.length === 0 && scheduler.isGateShut(schedule)) this.#hasLeft = true;
+    return this.#hasLeft ? null : this.#need();
+  }
+
+  /** The same of one that has left the load, too. */
+  #need(): Demand | null {
+    const { listener, schedule } = this;
     if (this.#over || listener.isFile) return null;
     const { scheduler, options } = this.#parts;
     const { hasPending, holdsWords, uncutMs } = this.#utterances;
@@ -287,8 +307,6 @@ export class Context implements SpeechContext {
     // Held words are free, and may never be spoken: without speech that plays they take nothing from others.
     const isComing = holdsWords && slackMs > 0 && nowMs - this.#lastWordsMs < PAUSE_MS_MAX;
     if (!isToBeMade && !isComing) return null;
-    // Threads get nothing of it until its listener, or another one of its account, takes audio.
-    if (schedule.running.length === 0 && scheduler.isGateShut(schedule)) return null;
     const remainingMs = schedule.expectedMs + uncutMs - listener.arrivedMs;
     return {
       account: options.lease.account,
@@ -300,6 +318,16 @@ export class Context implements SpeechContext {
       // In a crowd the first cut waits for its turn.
       isAwaiting: listener.isAwaiting || (hasPending && slackMs <= 0),
     };
+  }
+
+  #mayStart(): boolean {
+    if (!this.#hasLeft) return true;
+    const nowMs = this.#parts.scheduler.nowMs();
+    if (nowMs < this.#returnsAtMs) return false;
+    this.#returnsAtMs = nowMs + RETURN_MS;
+    const need = this.#need();
+    this.#hasLeft = need !== null && !this.#parts.returns(need);
+    return !this.#hasLeft;
   }
 
   /** Ends the context early and reports that to its transport; without a code it is a fault of the service. */

@@ -223,6 +223,7 @@ export class Dispatcher implements Speech {
         this.#capacity.freed();
         return true;
       },
+      returns: (demand) => !this.#refuses || this.#capacity.returns(demand, monotonicMs()),
       onOver: (over) => {
         this.#capacity.freed();
         this.#contexts.delete(over.id);
@@ -286,6 +287,7 @@ export class Dispatcher implements Speech {
     this.#measuredMs = nowMs;
     this.#idleCpuMs = idleMs;
     for (const { listener } of this.#contexts.values()) listener.standsStill(nowMs);
+    this.#scheduler.retry();
     if (nowMs - this.#costsKeptMs >= COSTS_KEPT_MS) {
       this.#costsKeptMs = nowMs;
       void this.#keepCosts();

@@ -25,6 +25,8 @@ export class Listener {
   #arrivedMs = 0;
   /** The same that the socket, or the collected result, has. */
   #handedMs = 0;
+  /** When it last took audio. */
+  #takenAtMs = Number.NEGATIVE_INFINITY;
   /** Frames that came and were not handed over. */
   #waitingFrames = 0;
   /** The first audio of a segment from this one on is not late, whenever it comes. */
@@ -45,6 +47,10 @@ export class Listener {
 
   get handedMs(): number {
     return this.#handedMs;
+  }
+
+  get takenAtMs(): number {
+    return this.#takenAtMs;
   }
 
   /** It waits for first audio. */
@@ -84,6 +90,7 @@ export class Listener {
     this.#waitingFrames--;
     if (!this.isFile) this.clock.reach(this.#handedMs, nowMs);
     this.#handedMs += durationMs;
+    this.#takenAtMs = nowMs;
   }
 
   /** Audio that waits for the socket is not played meanwhile. Call it now and then. */

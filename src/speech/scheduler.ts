@@ -70,6 +70,8 @@ export interface ScheduledOptions {
   readonly listener: Listener;
   /** What a millisecond of its audio takes of the audio budget. */
   readonly bytesPerMs: number;
+  /** Whether the machine has room for its next segment. Absent: it has. */
+  readonly mayStart?: () => boolean;
   /**
    * Runs a segment. `finished`, `requeue` or `abandoned` report its end. Must not throw.
    *
@@ -323,6 +325,11 @@ export class Scheduler {
     if (!isPaused) this.#wake();
   }
 
+  /** The machine may have room for contexts that found none. */
+  retry(): void {
+    this.#wake();
+  }
+
   enqueue(context: ScheduledContext, segment: ScheduledSegment): void {
     if (context.isClosed) return;
     const { queued, options } = context;
@@ -468,7 +475,7 @@ export class Scheduler {
   #turnOf(context: ScheduledContext): number | null {
     const { group, running, options } = context;
     const { jobsMax, threads } = this.#options;
-    if (this.#isHeldBack(context)) return null;
+    if (this.#isHeldBack(context) || options.mayStart?.() === false) return null;
     const isStartable = running.length < (options.listener.isFile ? threads : 1);
     if (isStartable && group.running === 0) return IDLE_GROUP;
     if (!group.hasRoom()) return null;

@@ -277,6 +277,7 @@ export class Stage {
       },
       later: new OneByOne(),
       admits: () => true,
+      returns: () => true,
       lexicons: () => [],
       onOver: () => undefined,
       onReleased: () => undefined,

@@ -21,6 +21,8 @@ import { opened } from '../support/fake-speech.js';
 const createContext = () => {
   /** `readMs`: what each look at the clock takes. */
   const time = { nowMs: 0, readMs: 0 };
+  /** `hasRoom`: what a listener hears who had left the load. */
+  const machine = { hasRoom: true };
   /** Commands to the actor, and frames to the transport. */
   const sent: string[] = [];
   const frames: string[] = [];
@@ -60,6 +62,7 @@ const createContext = () => {
     metrics: new Metrics(),
     log: { error: () => undefined },
     later: new OneByOne(),
+    returns: () => machine.hasRoom,
     admits: ({ pieces, uncutMs = 0 }) => {
       asked.push(pieces.reduce((sum, { text }) => sum + text.length, 0) + uncutMs / 70);
       return false;
@@ -68,7 +71,7 @@ const createContext = () => {
     onOver: () => undefined,
     onReleased: () => undefined,
   });
-  return { asked, context, finish, frames, scheduler, sent, time };
+  return { asked, context, finish, frames, machine, scheduler, sent, time };
 };
 
 t.test('a flush of nothing is answered at once, and the actor does not hear of it', (t) => {
@@ -276,6 +279,43 @@ t.test('a context that waits for the audio of its own account takes nothing from
   context.release();
   t.end();
 });
+
+t.test(
+  'a listener who takes nothing for long leaves the load, and goes on when the machine has room',
+  async (t) => {
+    const { context, finish, machine, scheduler, time } = createContext();
+    const part = limits.unsentAudioBytesMax / 2;
+    context.append('This is a whole sentence of some length. This is another sentence of the text. And');
+    const audio = {
+      type: 'audio',
+      contextId: 1,
+      segment: 0,
+      durationMs: 1_500,
+      bytes: Buffer.alloc(1),
+    } as const;
+    context.deliver(audio);
+    context.handed(audio);
+    scheduler.audio.change('default', part);
+    finish({ type: 'done', samples: 1_500, effort: { startedMs: 0, computeMs: 15 } });
+    await setImmediate();
+    t.equal(context.schedule.running.length, 0, 'the gate is shut');
+    time.nowMs += 19_000;
+    t.not(context.demand, null, 'it may take audio at any moment');
+    time.nowMs += 2_000;
+    t.equal(context.demand, null);
+    machine.hasRoom = false;
+    scheduler.audio.change('default', -part);
+    t.equal(context.schedule.running.length, 0, 'the gate is open, and others have its place');
+    machine.hasRoom = true;
+    scheduler.retry();
+    t.equal(context.schedule.running.length, 0, 'it does not ask all the time');
+    time.nowMs += 250;
+    scheduler.retry();
+    t.equal(context.schedule.running.length, 1);
+    t.not(context.demand, null);
+    context.release();
+  },
+);
 
 /** Speech of the voice costs five times its playing time: one thread makes none in time. */
 const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {

@@ -118,6 +118,22 @@ t.test('under a steady load it is full at what the machine can make', (t) => {
   t.end();
 });
 
+t.test('listeners with much in hand count, because they need speech again when that is played', (t) => {
+  const held = capacityOf(0.02);
+  const at = (count: number, inHandMs: number) =>
+    create({
+      demands: listeners(count, () => playing(inHandMs, { remainingMs: 3_600_000 })),
+      encodingCpu: 0,
+    });
+  for (const inHandMs of [2_000, 10_000, 20_000, 40_000]) {
+    t.not(at(Math.ceil(1.25 * held), inHandMs).refusal(demand(), 0), null, `${inHandMs} ms in hand`);
+    const small = at(Math.ceil(1.25 * held), inHandMs).refusal(demand({ account: 'small' }), 0);
+    if (inHandMs >= 20_000) t.equal(small, null, 'a small account is served as long as it can be');
+  }
+  t.equal(at(Math.floor(0.9 * held), 20_000).refusal(demand(), 0), null);
+  t.end();
+});
+
 t.test('an account that fills the machine leaves room for small ones', (t) => {
   const capacity = create();
   const held = admitted(capacity, () => demand({ account: 'large' }));
@@ -174,7 +190,7 @@ t.test('a listener with much in hand does not count for the seconds that it has'
   const many = create({ demands: listeners(2 * held, () => playing(10_000, { remainingMs: 2_000 })) });
   t.equal(many.refusal(demand(), 0), null, 'two seconds in ten');
   const soon = create({ demands: listeners(2 * held, () => playing(3_000)) });
-  t.match(soon.refusal(demand(), 0), { withinSeconds: 24 }, 'who plays on for long needs more than there is');
+  t.match(soon.refusal(demand(), 0), { withinSeconds: 48 }, 'who plays on for long needs more than there is');
   const ending = create({
     demands: listeners(Math.round(1.2 * held), () => playing(3_000, { remainingMs: 3_000 })),
   });
