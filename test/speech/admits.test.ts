@@ -18,7 +18,7 @@ import type { Generations } from '../../src/threads/generations.js';
 import { lease, optionsOf, start, startPlayed, untilIdle } from '../support/dispatch-bench.js';
 import { opened } from '../support/fake-speech.js';
 
-const createContext = () => {
+const createContext = (framing: Framing = 'socket') => {
   /** `readMs`: what each look at the clock takes. */
   const time = { nowMs: 0, readMs: 0 };
   /** `hasRoom`: what a listener hears who had left the load. */
@@ -29,14 +29,16 @@ const createContext = () => {
   /** Units of text for which the context asked. */
   const asked: number[] = [];
   const { promise: outcome, resolve: finish } = Promise.withResolvers<JobOutcome>();
-  const job = { outcome, cancel: () => undefined, setStart: () => undefined };
+  /** Jobs that were cancelled, and code points that were charged. */
+  const ends = { cancelled: 0, charged: 0 };
+  const job = { outcome, cancel: () => (ends.cancelled += 1), setStart: () => undefined };
   const voices = { speakerIds: ['ada'], sampleRateHz: () => 1_000, language: () => 'en-US' };
   const generation = { number: 1, voices, pool: { run: () => job } };
   const generations = { enter: () => generation, leave: () => undefined, isCurrent: () => true };
   const options: ContextOptions = {
     lease: {
       account: 'default',
-      settle: () => undefined,
+      settle: (characters) => (ends.charged += characters),
       delivered: () => undefined,
       close: () => undefined,
       void: () => undefined,
@@ -44,7 +46,7 @@ const createContext = () => {
     group: {},
     settings: { voiceId: 'ada', temperature: 1, normalizeText: false },
     format: { encoding: 'pcm', sampleRateHz: 24_000 },
-    framing: 'socket',
+    framing,
     timestamps: false,
   };
   const clock = () => (time.nowMs += time.readMs);
@@ -71,7 +73,7 @@ const createContext = () => {
     onOver: () => undefined,
     onReleased: () => undefined,
   });
-  return { asked, context, finish, frames, machine, scheduler, sent, time };
+  return { asked, context, ends, finish, frames, machine, scheduler, sent, time };
 };
 
 t.test('a flush of nothing is answered at once, and the actor does not hear of it', (t) => {
@@ -83,6 +85,38 @@ t.test('a flush of nothing is answered at once, and the actor does not hear of i
   context.flush('four');
   t.strictSame(sent, ['open', 'segment', 'flush', 'flush'], 'but after text flushes keep their order');
   t.equal(frames.length, 2);
+  t.end();
+});
+
+t.test('a release cancels the job that runs, once', (t) => {
+  const { context, ends } = createContext();
+  context.append('This is a whole sentence of some length. And');
+  t.equal(context.schedule.running.length, 1);
+  context.release();
+  context.release();
+  t.equal(ends.cancelled, 1);
+  t.end();
+});
+
+t.test('a whole result is charged when it is complete: a client that leaves before pays nothing', (t) => {
+  const audio = {
+    type: 'audio',
+    contextId: 1,
+    segment: 0,
+    durationMs: 1_500,
+    bytes: Buffer.alloc(1),
+  } as const;
+  for (const [framing, charged] of [
+    ['stream', 41],
+    ['whole', 0],
+  ] as const) {
+    const { context, ends } = createContext(framing);
+    context.append('This is a whole sentence of some length. And another one.');
+    context.deliver(audio);
+    context.handed(audio);
+    context.release();
+    t.equal(ends.charged, charged, framing);
+  }
   t.end();
 });
 
