@@ -145,6 +145,9 @@ const OPERATORS = 'operators at the console';
 /** Words that are searched in one piece: it takes less than a millisecond. */
 const WORDS_A_PIECE = 500;
 
+/** By its first letters, and an accent after its letter: a comparison by language takes 10 µs for words of many marks. */
+const placeOf = (word: string): string => word.slice(0, 32).normalize('NFD').toLowerCase();
+
 /**
  * Those in use, and which of them the console keeps. Of 20,000 words, only those that are shown are sorted: it runs on the front
  * thread, in pieces.
@@ -174,7 +177,11 @@ const wordsView = function* (
     const { language, written: word } = entry;
     return { word, spoken: spokenOf(entry), language, isOwn: own.has(keyOf(entry)) };
   });
-  words.sort((one, other) => one.word.localeCompare(other.word));
+  const places = new Map(words.map((view) => [view, placeOf(view.word)]));
+  words.sort((one, other) => {
+    const [place, otherPlace] = [places.get(one)!, places.get(other)!];
+    return place < otherPlace ? -1 : Number(place > otherPlace);
+  });
   return { words, found, own: kept.length, ownMax: consoleWordsMax };
 };
 
