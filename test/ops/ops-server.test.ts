@@ -1,9 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage } from 'node:http';
 import { connect, createServer as createNetServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { OpsServer } from '../../src/ops/ops-server.js';
-import { RawClient } from '../support/raw-client.js';
+import { header, RawClient } from '../support/raw-client.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import { eventually, pause } from '../support/waiting.js';
 
@@ -182,6 +183,46 @@ t.test('of requests in one piece the first is parsed and answered, and ends the 
   const answer = client.bytes().toString();
   t.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1);
   t.match(answer, /^HTTP\/1\.1 200 [^]*\r\nconnection: close\r\n/i);
+});
+
+t.test('a request with a body is answered, its body is not parsed, and its connection ends', async (t) => {
+  const { ops } = await start(t);
+  let bodyBytes = 0;
+  const watch = (message: unknown): void => {
+    const { request } = message as { readonly request: IncomingMessage };
+    const push = request.push.bind(request);
+    request.push = (piece: Buffer | null) => {
+      bodyBytes += piece?.length ?? 0;
+      return push(piece);
+    };
+  };
+  subscribe('http.server.request.start', watch);
+  t.teardown(() => unsubscribe('http.server.request.start', watch));
+  const head = 'POST /healthz HTTP/1.1\r\nhost: localhost\r\n';
+  const chunks = '1\r\nx\r\n'.repeat(10_000);
+  for (const [lines, body] of [
+    ['transfer-encoding: chunked', `${chunks}0\r\n\r\n`],
+    ['transfer-encoding: chunked', chunks],
+    ['content-length: 60000', chunks],
+    ['content-length: 900000000000', ''],
+  ] as const)
+    for (const [before, after] of [
+      [`${head}${lines}\r\n\r`, `\n${body}`],
+      [`${head}${lines}\r\n\r\n`, body],
+      [`${head}${lines}\r\n\r\n${body}`, ''],
+    ] as const) {
+      const client = await RawClient.open(ops.port);
+      client.send(before);
+      if (after !== '') await pause(5);
+      client.send(after);
+      const response = await client.response();
+      t.match([response.status, header(response, 'connection')], [405, 'close'], lines);
+      await client.closed();
+    }
+  t.equal(bodyBytes, 0);
+  const lines = await RawClient.open(ops.port);
+  lines.send('\r\n'.repeat(30_000));
+  await lines.closed();
 });
 
 t.test('a client that waits for each answer keeps its connection', async (t) => {
