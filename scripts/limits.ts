@@ -17,7 +17,7 @@ type Name = keyof typeof limits;
 export const fillers: Readonly<Record<string, string>> = {
   'An address, without a key': `connectionsMax consoleConnectionsMax opsConnectionsMax wyomingConnectionsMax keylessSocketsMax
     handshakeMsAtOnceMax handshakeMsPerSecond keylessMessageBytesMax
-    keylessControlFramesMax opsHeadBytesMax consoleBodyBytesMax bodyDiscardBytesMax consoleCallsAtOnceMax
+    keylessFramesMax opsHeadBytesMax consoleBodyBytesMax bodyDiscardBytesMax consoleCallsAtOnceMax
     consoleCallsPerSecond consoleAttemptsAtOnceMax consoleSpareAttemptsMax`,
   'Several addresses together': `consoleAttemptsOfNameMax consoleCountedMax passwordsWaitingMax administrationCallsMax
     refusedSignInsPerMinuteMax`,

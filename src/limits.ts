@@ -26,6 +26,8 @@ export const limits = {
   quotedBytesMax: 100,
   /** Milliseconds a client may take to send its whole body; then its connection is dropped. */
   bodyReceiveMsMax: 30_000,
+  /** Milliseconds in which a body in chunks can come before its 411: a client that is still sending would not read the answer. */
+  chunkedBodyMs: 1_000,
   /** Bytes of all arriving bodies over all connections; above it a new one is answered 503, and its connection ends. */
   bodyBytesInFlightMax: 64 * MiB,
 
@@ -152,8 +154,8 @@ export const limits = {
   keylessSocketsMax: 256,
   /** Bytes of one message of a WebSocket whose handshake had no key. The library cannot raise it when the key is known. */
   keylessMessageBytesMax: 4 * KiB,
-  /** Pings and pongs of a WebSocket before it has shown a key; one that sends more is dropped. */
-  keylessControlFramesMax: 16,
+  /** Messages, pings and pongs of a WebSocket that has not shown a key, or was refused; one that sends more is dropped. */
+  keylessFramesMax: 64,
   /** Bytes of one message from a WebSocket; the library drops a socket that sends more. */
   socketMessageBytesMax: 1 * MiB,
   /** The same of a WebSocket that opened when those of its account with longer messages had its part of `arrivingMessageBytesMax`. */

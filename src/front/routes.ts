@@ -4,7 +4,7 @@
  */
 import { preflightHeaders } from './cors.js';
 import { Exchange } from './exchange.js';
-import { afterBody, reply, replyError, replyUnavailable } from './reply.js';
+import { afterChunks, reply, replyError, replyUnavailable } from './reply.js';
 import { forwardedAddress, readRequestHead, type HeadFault, type RequestHead } from './request-head.js';
 import type { Services } from './services.js';
 import { spareOf, type HttpRequest, type HttpResponse, type TemplatedApp } from './uws.js';
@@ -27,7 +27,7 @@ export interface Route {
 const refuseLater = (exchange: Exchange, fault: HeadFault): void => {
   const refuse = (): void => replyError(exchange, fault, { close: true });
   if (fault === 'badRequest') exchange.services.tick.add(exchange.guarded(refuse));
-  else afterBody(exchange, refuse);
+  else afterChunks(exchange, refuse);
 };
 
 /** Behind a proxy the client's address counts, which was not known when the connection opened. */

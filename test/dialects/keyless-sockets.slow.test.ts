@@ -120,8 +120,27 @@ t.test('the messages of a socket are longer if its handshake has the key', async
   }
 });
 
+t.test('a refused socket is closed after a while, and dropped before if it goes on to send', async (t) => {
+  const refused = (await strangers(t, 2)).map(({ socket }) => {
+    const received: Buffer[] = [];
+    socket.on('data', (data) => received.push(data));
+    const text = '{"text":" ","xi_api_key":"none"}';
+    const first = frame(0x81, text.length, text.length);
+    first.write(text, first.length - text.length);
+    socket.write(first);
+    return { socket, hasCloseFrame: () => received.at(-1)?.at(0) === 0x88 };
+  });
+  const sends = async (index: number, count: number): Promise<boolean> => {
+    const { socket, hasCloseFrame } = refused[index]!;
+    for (let sent = 0; sent < count; sent++) socket.write(frame(0x81, 1, 1));
+    await until(() => socket.readyState !== 'open' || hasCloseFrame());
+    return hasCloseFrame();
+  };
+  t.strictSame(await Promise.all([sends(0, 30), sends(1, 1_000)]), [true, false]);
+});
+
 t.test('a socket that sends control frames in place of a key is dropped', async (t) => {
-  const pings = Buffer.concat(Array.from({ length: 20 }, () => frame(0x89, 100, 100)));
+  const pings = Buffer.concat(Array.from({ length: 80 }, () => frame(0x89, 100, 100)));
   const [few, many] = await strangers(t, 2);
   few?.socket.write(frame(0x89, 4, 4));
   many?.socket.write(pings);

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import t from 'tap';
 import { errors } from '../../src/errors.js';
 import { header, requestBytes } from '../support/raw-client.js';
@@ -90,7 +92,7 @@ const codings = [
 const coded = (coding: string): string => `${start}Host: a\r\nTransfer-Encoding: ${coding}\r\n\r\n`;
 
 t.test('a body with a transfer coding gets 411, and the connection ends', async (t) => {
-  const front = await startFront(t);
+  const front = await startFront(t, { bounds: { chunkedBodyMs: 10 } });
   for (const coding of codings)
     for (const payload of [chunked, chunked.slice(0, -5)]) {
       const client = await front.sent(Buffer.from(coded(coding) + payload));
@@ -151,6 +153,29 @@ t.test('a client that goes on to send chunks reads the 411, and its connection e
   t.equal((await client.response()).status, 411);
   await client.closed();
   await eventually(() => front.server.inFlight === 0);
+});
+
+/** Sends chunks of one byte as fast as it can, for 12 s at most. In a thread of its own: this one has the server. */
+const floods = `
+  const { connect } = require('node:net');
+  const { parentPort, workerData } = require('node:worker_threads');
+  const chunks = Buffer.from('1\\r\\nx\\r\\n'.repeat(10_000));
+  const socket = connect(workerData.port, '127.0.0.1', () => socket.write(workerData.head));
+  const pump = () => { while (socket.write(chunks)); };
+  socket.on('error', () => undefined).on('drain', pump).on('close', () => process.exit()).resume();
+  socket.once('connect', () => { pump(); parentPort.postMessage('floods'); });
+  setTimeout(() => process.exit(), 12_000);
+`;
+
+t.test('while a connection floods with chunks of one byte, others are answered', async (t) => {
+  const front = await startFront(t);
+  const flood = new Worker(floods, { eval: true, workerData: { port: front.port, head: coded('chunked') } });
+  t.teardown(() => flood.terminate());
+  await once(flood, 'message');
+  const startMs = performance.now();
+  t.equal((await front.sent({ path: '/healthz' }).then((client) => client.response())).status, 200);
+  const tookMs = performance.now() - startMs;
+  t.ok(tookMs < 10_000, `${Math.round(tookMs)} ms`);
 });
 
 t.test('a second request before the answer, and a half-closed connection, end it at once', async (t) => {

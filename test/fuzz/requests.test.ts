@@ -215,7 +215,7 @@ const faultOf = (sent: Sent, response: RawResponse, description: Description): s
 };
 
 t.test('whatever is sent, the answer is the contract’s', async (t) => {
-  const front = await startFront(t);
+  const front = await startFront(t, { bounds: { chunkedBodyMs: 10 } });
   const description = new Description(JSON.parse(JSON.stringify(openApiDocument(VOICES, limits))));
   front.speech.script = (context) => {
     context.audio(300);

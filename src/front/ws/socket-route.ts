@@ -85,7 +85,7 @@ interface Attached extends Handshake {
   waited: (() => void) | undefined;
   /** Its connection has ended, and its longest messages are free for other sockets of the account. */
   readonly endLong: (() => void) | null;
-  controlFrames: number;
+  keylessFrames: number;
 }
 
 const POLICY_VIOLATION = 1008;
@@ -190,7 +190,7 @@ const handshake = (
         timer: undefined,
         isRefused: false,
         unwatch: undefined,
-        controlFrames: 0,
+        keylessFrames: 0,
       };
       const messages = caller.key === null ? 'keyless' : endLong === null ? 'short' : 'long';
       res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', contexts.get(messages)!);
@@ -296,11 +296,11 @@ const onKeyMessage = (
   }
 };
 
-/** Control frames cost time, and their answers memory. */
-const onKeylessControl = ({ services }: SocketRouteParts, ws: WebSocket<Attached>): void => {
+/** Frames cost time, and the answers to pings memory. A client that was refused may have sent some before it knows. */
+const onKeylessFrame = ({ services }: SocketRouteParts, ws: WebSocket<Attached>): void => {
   const attached = ws.getUserData();
-  attached.controlFrames++;
-  if (attached.controlFrames > services.bounds.keylessControlFramesMax) closeIfOpen(ws);
+  attached.keylessFrames++;
+  if (attached.keylessFrames > services.bounds.keylessFramesMax) closeIfOpen(ws);
 };
 
 /** The library throws if the socket has ended. */
@@ -355,14 +355,15 @@ const addHandlers = (
         } catch (error) {
           fail(ws, attached, error);
         }
-      } else guard(ws, ({ reader }) => reader.message(message, isBinary));
+      } else if (attached.opened === null) onKeylessFrame(parts, ws);
+      else guard(ws, ({ reader }) => reader.message(message, isBinary));
     },
     ping(ws) {
-      if (ws.getUserData().opened === null) onKeylessControl(parts, ws);
+      if (ws.getUserData().opened === null) onKeylessFrame(parts, ws);
       else guard(ws, ({ reader }) => reader.control(null));
     },
     pong(ws, payload) {
-      if (ws.getUserData().opened === null) onKeylessControl(parts, ws);
+      if (ws.getUserData().opened === null) onKeylessFrame(parts, ws);
       else guard(ws, ({ reader }) => reader.control(Buffer.from(payload).toString('latin1')));
     },
     drain: (ws) => guard(ws, ({ session }) => session.drained()),
