@@ -1,7 +1,10 @@
 /** Every page, for the eye, for a screen reader and for the browser's own checks. */
 import t, { type Test } from 'tap';
 import { isNight, seedOfRun } from '../fuzz/check.js';
-import { noBrowser, type PersonOptions, startConsole } from './browser-rig.js';
+import { ask, noBrowser, type PersonOptions, startConsole } from './browser-rig.js';
+
+/** Between a phone and a desk: the menu is above the page, and beside it. */
+const tabletWidths = [768, 1_024];
 
 /** Opens every page, signed in or not, and asserts that nothing is wrong with it. */
 const checkPages = async (t: Test, each: Readonly<Record<string, PersonOptions>>): Promise<void> => {
@@ -11,7 +14,15 @@ const checkPages = async (t: Test, each: Readonly<Record<string, PersonOptions>>
   await ada.join(rig.claimLink, 'Ada', 'Claim this console');
   const accountId = await ada.createAccount('Harbour Radio');
   const key = await ada.createKey('Phone line');
-  await (await rig.service.post('/v1/tts', { text: 'Hello there.', voice: 'wren' }, { key })).arrayBuffer();
+  const longName = 'The Royal Harbour and Lighthouse Broadcasting Company';
+  const longId = await ada.createAccount(longName);
+  await ada.page.goto(`/accounts/${longId}/keys`);
+  const longKey = await ada.createKey('The telephone line of the harbour');
+  await ask(ada.page, 'addWord', { accountId, word: 'x'.repeat(45), spoken: 'a long word' });
+  for (const one of [key, longKey])
+    await (
+      await rig.service.post('/v1/tts/stream', { text: 'Hello there.', voice: 'wren' }, { key: one })
+    ).arrayBuffer();
   const cookies = await ada.page.context().cookies();
   await ada.leave();
 
@@ -62,6 +73,13 @@ const checkPages = async (t: Test, each: Readonly<Record<string, PersonOptions>>
           const { overflowPx, shifted } = await person.layout();
           t.equal(overflowPx, 0, 'nothing is wider than the window');
           t.ok(shifted < 0.02, `nothing moves by itself: ${shifted}`);
+          const wanted = person.page.viewportSize();
+          if (wanted === null || options.phone === true) return;
+          for (const width of tabletWidths) {
+            await person.page.setViewportSize({ ...wanted, width });
+            t.equal((await person.layout()).overflowPx, 0, `nothing is wider than a window of ${width} px`);
+          }
+          await person.page.setViewportSize(wanted);
         });
       }
       t.strictSame(person.complaints, [], 'nothing on the browser’s console: no violation of the policy');

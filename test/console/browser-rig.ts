@@ -145,10 +145,12 @@ export class Person {
 
   /** How far the page is wider than its window, and how much of it moved by itself. */
   async layout(): Promise<{ readonly overflowPx: number; readonly shifted: number }> {
-    return this.page.evaluate(`({
-      overflowPx: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      shifted,
-    })`);
+    // Charts follow a new size of the window with the next frame.
+    return this.page.evaluate(`new Promise((done) =>
+      requestAnimationFrame(() => requestAnimationFrame(() => done({
+        overflowPx: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        shifted,
+      }))))`);
   }
 }
 
