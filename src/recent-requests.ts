@@ -158,6 +158,17 @@ export class RecentRequests {
     return { rows, next, keyIds };
   }
 
+  /** @returns by account: the characters of the newest request that was refused for lack of credit */
+  refusedCharacters(): ReadonlyMap<number, number> {
+    const found = new Map<number, number>();
+    for (let row = this.#newest; row !== null; row = row.older) {
+      const { accountId, characters, refusal } = row.request;
+      if (refusal === 'creditExhausted' && accountId !== undefined && !found.has(accountId))
+        found.set(accountId, characters ?? 0);
+    }
+    return found;
+  }
+
   /** @param row the oldest of its account */
   #drop(row: Row): void {
     const accountId = accountOf(row.request);

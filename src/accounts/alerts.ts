@@ -22,18 +22,29 @@ export interface Alert {
 /** How long before its expiry a key is reported. */
 export const EXPIRING_MS = SOON_DAYS * DAY_MS;
 
-const creditCause = ({ balance, metered, recentCharacters }: ListedAccount): AlertCause | null => {
+/** Of accounts: the characters of the newest request that was refused for lack of credit. */
+export type RefusedCharacters = ReadonlyMap<number, number>;
+
+const creditCause = (
+  { balance, metered, recentCharacters }: ListedAccount,
+  refusedCharacters: number,
+): AlertCause | null => {
   if (!metered) return null;
   if (balance <= 0) return 'credit.out';
-  return balance < (recentCharacters / RECENT_DAYS) * SOON_DAYS ? 'credit.low' : null;
+  const needed = Math.max(refusedCharacters, (recentCharacters / RECENT_DAYS) * SOON_DAYS);
+  return balance < needed ? 'credit.low' : null;
 };
 
 /** @param expiring keys of all accounts that expire soon, revoked ones too */
-export const alertsOf = (account: ListedAccount, expiring: readonly StoredKey[]): readonly Alert[] => {
+export const alertsOf = (
+  account: ListedAccount,
+  expiring: readonly StoredKey[],
+  refused: RefusedCharacters,
+): readonly Alert[] => {
   const { accountId, balance, name, suspendedAtMs } = account;
   if (suspendedAtMs !== null) return [];
   const shared = { accountId, account: name, balance };
-  const cause = creditCause(account);
+  const cause = creditCause(account, refused.get(accountId) ?? 0);
   const keys = expiring
     .filter((key) => key.account.accountId === accountId && key.revokedAtMs === null)
     .map(({ expiresAtMs, name, prefix }) => ({ name, prefix, expiresAtMs: expiresAtMs! }))

@@ -19,7 +19,7 @@ import { Overview, type NamesQuestion } from './overview.js';
 import { Passwords } from './passwords.js';
 import { Sessions, type SessionBounds } from './sessions.js';
 import { findAccount } from './targets.js';
-import type { Alert } from './alerts.js';
+import type { Alert, RefusedCharacters } from './alerts.js';
 import { after, dueOf, textOf, type Webhook, type WebhookBounds, type Webhooks } from './webhooks.js';
 
 const AUDIT_PAGE_ROWS = 100;
@@ -319,7 +319,10 @@ const callsOver = (
     /** @returns `null` if the word is not there */
     removeWord: (by: By, { accountId, word }: OfAccount & Pick<AccountWord, 'word'>) =>
       changeWord(by, accountId, 'lexicon.remove', word, (name) => words.removal(name, word)),
-    alerts: (by: By, { accountId }: { readonly accountId: number | null }) => viewAs(by).alerts(accountId),
+    alerts: (
+      by: By,
+      { accountId, refused }: { readonly accountId: number | null; readonly refused: RefusedCharacters },
+    ) => viewAs(by).alerts(accountId, refused),
     webhook: async (by: By, question: OfAccount) => {
       await accountOf(by, question);
       const { url = null, lastAtMs = null, lastResult = null } = webhooks.read(question.accountId) ?? {};
@@ -365,10 +368,10 @@ const callsOver = (
       return { isDelivered, result };
     },
     /** Makes the attempts that are due, of all accounts with a webhook on this host. */
-    sendAlerts: async (): Promise<void> => {
+    sendAlerts: async (refused: RefusedCharacters): Promise<void> => {
       const waiting = [...webhooks.ids()];
       if (waiting.length === 0) return;
-      const alerts = await overviewOfAll.alerts(null);
+      const alerts = await overviewOfAll.alerts(null, refused);
       const work = async (): Promise<void> => {
         for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
           const accountId = id;

@@ -10,7 +10,7 @@ import type {
   UsageRow,
 } from '../store/store.js';
 import { monotonicMs } from '../monotonic.js';
-import { alertsOf, EXPIRING_MS, type Alert } from './alerts.js';
+import { alertsOf, EXPIRING_MS, type Alert, type RefusedCharacters } from './alerts.js';
 import { refuseMember, type Actor, type FindActor } from './audit.js';
 import { PLAYGROUND } from './keys.js';
 import { findAccount, findKeyById } from './targets.js';
@@ -107,15 +107,21 @@ export class Overview {
     });
   }
 
-  /** @param accountId `null`: of all accounts, for operators */
-  alerts(accountId: number | null): Promise<readonly Alert[]> {
+  /**
+   * Those that stop requests come first.
+   *
+   * @param accountId `null`: of all accounts, for operators
+   */
+  alerts(accountId: number | null, refused: RefusedCharacters): Promise<readonly Alert[]> {
     return this.#read(async (view, actor) => {
       if (accountId === null) refuseMember(actor);
       else await findAccount(view, actor, { accountId });
       const nowMs = this.#nowMs();
       const expiring = await view.findKeys({ expiresFromMs: nowMs, expiresToMs: nowMs + EXPIRING_MS });
       const accounts = await view.listAccounts(accountId, nowMs - RECENT_MS);
-      return accounts.flatMap((account) => alertsOf(account, expiring));
+      const alerts = accounts.flatMap((account) => alertsOf(account, expiring, refused));
+      const isOut = ({ cause }: Alert): number => Number(cause === 'credit.out');
+      return alerts.sort((one, other) => isOut(other) - isOut(one));
     });
   }
 

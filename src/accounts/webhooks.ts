@@ -66,7 +66,7 @@ export const textOf = ({ account, balance, cause, keys }: Alert): string => {
     case 'credit.out':
       return `${account} has no credit left: its requests are refused.`;
     case 'credit.low':
-      return `${account} has ${balance} credits left: less than a week of its use.`;
+      return `${account} has ${balance} credits left: too few for a week of its use, or for its last refused request.`;
     case 'keys.expiring': {
       const named = keys.map(
         ({ expiresAtMs, name, prefix }) => `${name || prefix} at ${new Date(expiresAtMs).toISOString()}`,

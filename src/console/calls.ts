@@ -409,7 +409,11 @@ export const createCalls = (parts: CallsParts): Answers => {
       const found = wordsView(lexicons.wordsOf(account), own, question.search, wordBounds);
       return inTurns(turns.of(user.accountId ?? OPERATORS), found);
     },
-    alerts: afterSettling('alerts'),
+    alerts: async ({ accountId }, caller) => {
+      await settled();
+      const refused = past.requests.refusedCharacters();
+      return administration.alerts(sessionOf(caller).user, { accountId, refused });
+    },
     webhook: stored('webhook'),
     setWebhook: stored('setWebhook'),
     testWebhook: stored('testWebhook'),

@@ -257,7 +257,7 @@ export class Console {
     if (this.#isSending || !existsSync(join(config.dataDir, WEBHOOKS_FOLDER))) return;
     this.#isSending = true;
     try {
-      await this.#administration.sendAlerts();
+      await this.#administration.sendAlerts(this.#parts.past.requests.refusedCharacters());
     } catch (error) {
       log.warn(describeFault(error), 'alerts could not be sent: the next check tries again');
     } finally {

@@ -48,6 +48,29 @@ t.test('a member sees the alerts and the words of its own account only', async (
   for (const question of [{ accountId }, { accountId: null }])
     await t.rejects(stranger.call('alerts', question), { message: /: 40[34] / });
 
+  const text = 'All boats are back in the harbour.';
+  const small = await operator.call('createAccount', { name: 'cyd', credits: 12 });
+  const needy = await operator.call('createKey', { accountId: small.accountId, properties: { name: 'web' } });
+  t.strictSame(await operator.call('alerts', { accountId: small.accountId }), []);
+  t.equal((await service.post('/v1/tts', { text, voice: 'wren' }, { key: needy.key })).status, 402);
+  t.match(await operator.call('alerts', { accountId: small.accountId }), [
+    { account: 'cyd', cause: 'credit.low', balance: 12 },
+  ]);
+  const dry = await operator.call('createAccount', { name: 'dry', credits: 0 });
+  const all = await operator.call('alerts', { accountId: null });
+  t.strictSame(
+    all.map(({ account, cause }) => `${account} ${cause}`),
+    ['ada credit.out', 'dry credit.out', 'ada keys.expiring', 'cyd credit.low'],
+    'what stops requests comes first',
+  );
+  await operator.call('deleteAccount', { accountId: dry.accountId });
+  await operator.call('credit', { accountId: small.accountId, credits: 5_000 });
+  t.strictSame(
+    await operator.call('alerts', { accountId: small.accountId }),
+    [],
+    'there is enough for it now',
+  );
+
   const url = `http://127.0.0.1:${port}/alerts`;
   const { secret } = await member.call('setWebhook', { accountId, url });
   t.match(secret, /^whsec_/);

@@ -71,7 +71,9 @@ export const Shell = (props: {
   const { become } = useConsole();
   useEffect(() => setIsOpen(false), [path]);
   const [theme, setTheme] = useTheme();
-  const count = useCall('alerts', { accountId: user.accountId }).answer?.length ?? 0;
+  const alerts = useCall('alerts', { accountId: user.accountId }).answer ?? [];
+  const count = alerts.length;
+  const alertBadge = `badge ${alerts.some(({ cause }) => cause === 'credit.out') ? 'bad' : 'warn'}`;
   const groups = linksOf(user);
   const current =
     path === '/'
@@ -82,7 +84,7 @@ export const Shell = (props: {
       <Icon name={icon} />
       <span>{label}</span>
       {icon === 'alerts' && count > 0 && (
-        <span class="badge warn">
+        <span class={alertBadge}>
           {count}
           <span class="hidden"> open</span>
         </span>
@@ -115,7 +117,7 @@ export const Shell = (props: {
             onClick={() => setIsOpen(!isOpen)}
           >
             <Icon name={isOpen ? 'close' : 'menu'} />
-            {count > 0 && <span class="badge warn">{plural(count, 'alert')}</span>}
+            {count > 0 && <span class={alertBadge}>{plural(count, 'alert')}</span>}
           </button>
         </div>
         <nav id="menu" class={isOpen ? 'menu open' : 'menu'} aria-label="Console">

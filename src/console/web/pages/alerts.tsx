@@ -21,7 +21,7 @@ const remedyOf = ({ balance, cause }: AlertView, isOperator: boolean): string =>
   const ask = isOperator ? 'Add credit.' : 'Ask an operator to add credit.';
   if (cause === 'credit.out') return `Requests are refused. ${ask}`;
   if (cause === 'credit.low')
-    return `${plural(balance, 'credit')}: less than a week of what the last 30 days used. ${ask}`;
+    return `${plural(balance, 'credit')}: too few for a week at the pace of the last 30 days, or for the last refused request. ${ask}`;
   return 'Programs with these keys are refused then. Set a later time, or give the programs other keys.';
 };
 
