@@ -35,7 +35,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 const budgets: Readonly<Record<string, number>> = {
   scripts: 26_550,
   src: 4_490,
-  'src/accounts': 3_080,
+  'src/accounts': 3_100,
   'src/api': 2_080,
   'src/client': 1_560,
   'src/console': 3_220,
@@ -43,7 +43,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/dialects': 2_720,
   'src/front': 6_810,
   'src/ops': 312,
-  'src/speech': 2_930,
+  'src/speech': 2_940,
   'src/store': 7_060,
   'src/text': 6_720,
   'src/threads': 3_520,
