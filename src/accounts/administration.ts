@@ -414,7 +414,8 @@ export class Administration {
     const all = { ...noProperties, ...properties, byOperator: restrictedBy(actor, properties, []) };
     const keyId = await store.addKey('api', accountId, hashKey(key), prefixOf(key), all, this.#nowMs());
     const account = await findAccount(store, actor, { accountId });
-    await record('key.create', prefixOf(key), inAccount(account, describe(properties)));
+    const set = Object.fromEntries(Object.entries(properties).filter(([, value]) => value !== null));
+    await record('key.create', prefixOf(key), inAccount(account, describe(set)));
     return { keyId, key, account };
   }
 

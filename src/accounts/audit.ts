@@ -45,7 +45,9 @@ export const describe = (changes: Partial<KeyProperties>): string => {
   const parts = [
     name !== undefined && (name === '' ? 'no name' : `name ${name}`),
     expiresAtMs !== undefined &&
-      (expiresAtMs === null ? 'no expiry' : `expires ${new Date(expiresAtMs).toISOString()}`),
+      (expiresAtMs === null
+        ? 'no expiry'
+        : `expires ${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`),
     creditLimit !== undefined && (creditLimit === null ? 'no limit' : `limit ${creditLimit}`),
     voices !== undefined && (voices === null ? 'all voices' : `voices ${voices.join(', ')}`),
     normalizeText !== undefined &&
