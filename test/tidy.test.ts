@@ -34,7 +34,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
   scripts: 26_550,
-  src: 4_490,
+  src: 4_510,
   'src/accounts': 3_100,
   'src/api': 2_080,
   'src/client': 1_560,
@@ -43,7 +43,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/dialects': 2_720,
   'src/front': 6_810,
   'src/ops': 312,
-  'src/speech': 2_940,
+  'src/speech': 2_930,
   'src/store': 7_060,
   'src/text': 6_720,
   'src/threads': 3_520,

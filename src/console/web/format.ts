@@ -17,13 +17,13 @@ const day = dates({ dateStyle: 'medium' });
 const dayUtc = dates({ dateStyle: 'medium', timeZone: 'UTC' });
 const minute = dates({ dateStyle: 'medium', timeStyle: 'short' });
 const minuteUtc = dates({ dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
-const timeOfDay = dates({ hour: '2-digit', minute: '2-digit' });
+const timeOfDay = dates({ hour: 'numeric', minute: '2-digit' });
 const dayOfMonth = dates({ month: 'short', day: 'numeric' });
 const second = dates({ dateStyle: 'medium', timeStyle: 'medium' });
 const clock = dates({
   month: 'short',
   day: 'numeric',
-  hour: '2-digit',
+  hour: 'numeric',
   minute: '2-digit',
   second: '2-digit',
 });

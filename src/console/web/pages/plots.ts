@@ -81,7 +81,7 @@ export const drawBars = (
   const isDay = data.step === 'day';
   const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
   const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });
-  const number = new Intl.NumberFormat(undefined, { notation: 'compact' });
+  const number = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 2 });
 
   // Each series is drawn up to the sum of itself and those below it, the highest first.
   const sums: number[][] = [];

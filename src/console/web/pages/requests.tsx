@@ -68,7 +68,15 @@ const Details = (props: {
   };
   return (
     <Dialog title={labelOf(row)} onClose={onClose}>
-      <p class={`notice ${ends[end].kind}`}>{requestWords[reason]}</p>
+      <p class={`notice ${ends[end].kind}`}>
+        {requestWords[reason]}
+        {reason === 'creditExhausted' && row.accountId !== null && (
+          <>
+            {' '}
+            <a href={`/accounts/${row.accountId}/keys`}>To the account</a>
+          </>
+        )}
+      </p>
       <dl class="facts">
         <dt>Request id</dt>
         <dd class="between">
