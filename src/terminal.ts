@@ -104,7 +104,7 @@ ${claimUrl === null ? '' : `${claimText(claimUrl)}\n`}To hear it${withKey}in ano
   export SYRINX_KEY=${firstKey ?? 'svc_sk_...'}
   npm run say -- ${url === DEFAULT_URL ? '' : `--url ${url} `}"Good morning. The kettle is on."
 
-Press Ctrl-C to end the service. README.md shows more ways to use it.
+Press Ctrl-C to end the service. README.md has more.
 
 `;
 };

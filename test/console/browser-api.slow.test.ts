@@ -158,7 +158,7 @@ t.test('somebody reads the API, tries it, and connects a program', { skip }, asy
       ).status;
     t.equal(await status(), 200);
     t.strictSame(await ada.violations(), []);
-    await ada.button('Revoke').click();
+    await ada.button('Revoke billing').click();
     await ada.button('Revoke token').click();
     await page.getByRole('rowheader', { name: 'billing' }).waitFor({ state: 'detached' });
     t.equal(await status(), 401);

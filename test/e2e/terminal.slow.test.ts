@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
+import { runningServices } from '../../src/ops/pid-file.js';
 import { RawClient } from '../support/raw-client.js';
 import { holdPort, until } from '../support/service.js';
 import {
@@ -51,9 +52,11 @@ t.test('a fault of the environment is one line that says what to do', { skip: no
 });
 
 t.test('the service ends when its terminal is closed', { skip: noTerminal }, async (t) => {
-  const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data') });
+  const dataDir = join(t.testdir(), 'data');
+  const terminal = open(t, 80, { DATA_DIR: dataDir });
   const [, port = ''] = await terminal.showing(/Speech +http:\/\/127\.0\.0\.1:(\d+)\s/);
   await terminal.showing(readyText);
+  const [service] = runningServices(dataDir);
   terminal.child.kill('SIGKILL');
   const refuses = () =>
     RawClient.open(Number(port)).then(
@@ -61,6 +64,7 @@ t.test('the service ends when its terminal is closed', { skip: noTerminal }, asy
       () => true,
     );
   t.ok(await until(async () => (await refuses()) === true));
+  t.ok(await until(() => service?.isAlive() === false), 'it keeps what it knows, and ends');
 });
 
 /** A start whose log writes from a thread, because the service may not open its terminal a second time. */

@@ -67,5 +67,5 @@ export const openService = (
 };
 
 /** The welcome, whole. */
-export const readyText = /syrinx is ready[^]*Ctrl-C ends the service\..*\n/;
+export const readyText = /syrinx is ready[^]*Press Ctrl-C to end the service\..*\n/;
 export const jsonText = /^\s*[{}]|"\w+":/m;

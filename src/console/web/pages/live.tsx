@@ -177,7 +177,7 @@ const states = {
 
 const threadNames: Readonly<Record<string, string>> = { synthesis: 'for speech', actor: 'for encoding' };
 
-/** A figure, and a line below it. Before the first view they are empty, and keep their height. */
+/** A figure, and a line below it. */
 type Tile = (view: LiveView) => readonly [figure: string, below?: string];
 
 const tiles: Readonly<Record<string, Tile>> = {
@@ -213,10 +213,10 @@ const tiles: Readonly<Record<string, Tile>> = {
   ],
 };
 
-const Figures = ({ view }: { readonly view: LiveView | null }) => (
+const Figures = ({ view }: { readonly view: LiveView }) => (
   <dl class="cells tiles">
     {Object.entries(tiles).map(([label, read]) => {
-      const [figure, below = '\u00a0'] = view === null ? ['\u00a0'] : read(view);
+      const [figure, below = ''] = read(view);
       return (
         <div class="card" key={label}>
           <dt>{label}</dt>
@@ -239,6 +239,8 @@ const Days = ({ past }: { readonly past: HistoryView }) => {
     .map((atMs, index) => ({ index, day: Math.floor(((atMs ?? 0) - 1) / dayMs) }))
     .filter(({ index }) => past.seconds[index] !== null)
     .reverse();
+  // From the start: what follows must not move when the first figures come.
+  if (rows[0]?.day !== today) rows.unshift({ index: -1, day: today });
   const column = (label: string, name: Values, format = formatNumber) => ({
     label,
     isNumber: true,
@@ -252,7 +254,6 @@ const Days = ({ past }: { readonly past: HistoryView }) => {
       <h2>By day, in UTC</h2>
       <Table
         caption="Figures of each day"
-        none="The first figures come in a few seconds."
         rows={rows}
         rowsMax={2}
         rowKey={({ day }) => day}
@@ -284,7 +285,7 @@ export const LivePage = () => {
   const days = useHistory('days', live);
   const { state, view } = live;
   const { label, kind } = states[state];
-  const refusals = view === null ? '' : list(view.refusals, lower);
+  const refusals = list(view?.refusals ?? {}, lower);
   return (
     <Page
       title="Live"
@@ -310,7 +311,7 @@ export const LivePage = () => {
         </div>
       )}
       {view !== null && view.warnings.length > 0 && <div class="notice warn">{view.warnings.join(', ')}</div>}
-      {past === undefined || days === undefined ? (
+      {past === undefined || days === undefined || view === null ? (
         <Waiting />
       ) : (
         <>
@@ -321,9 +322,7 @@ export const LivePage = () => {
               <ChartView key={chart.title} chart={chart} past={past} range={range}>
                 {'refusals' in chart.lines && (
                   <p class="small muted">
-                    {view === null ? (
-                      '\u00a0'
-                    ) : refusals === '' ? (
+                    {refusals === '' ? (
                       'Nothing was refused since the start.'
                     ) : (
                       <>
