@@ -170,7 +170,7 @@ class Trainer:
         print(f"{len(self.unseen)} held out, {size / 1e6:.2f} M parameters", flush=True)
 
     def resume(self, path: Path) -> None:
-        self.average = torch.load(path)["model"]
+        self.average = torch.load(path, weights_only=False)["model"]
         self.model.load_state_dict(self.average)
         self.average = {name: value.clone() for name, value in self.average.items()}
 
@@ -300,7 +300,7 @@ def other_speakers(batch: Batch, rng: np.random.RandomState) -> Tensor:
 
 
 def load_model(path: Path = WORK / "acoustic.pt") -> tuple[AcousticModel, Statistics, dict]:
-    saved = torch.load(path)
+    saved = torch.load(path, weights_only=False)
     model = AcousticModel()
     model.load_state_dict(saved["model"])
     return model.eval(), Statistics(**saved["statistics"]), saved["style"]

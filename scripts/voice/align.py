@@ -47,7 +47,7 @@ USUAL_MS = {
     **dict.fromkeys("p t k".split(), 85), **dict.fromkeys("b d g".split(), 65), **dict.fromkeys("ch jh f th s sh".split(), 105),
     **dict.fromkeys("v dh z zh".split(), 75), "hh": 60, **dict.fromkeys("m n ng".split(), 70), **dict.fromkeys("l r w y".split(), 65),
 }  # fmt: skip
-STOPS = frozenset("b ch d g jh k p t".split())
+STOPS = frozenset("b ch d g jh k p t ɡ ts tʃ dʒ tɕ tʃʲ bʲ dʲ ɡʲ kʲ pʲ tʲ".split())
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -70,6 +70,15 @@ class Utterance:
     path: Integers  # place in the chain of each row
 
 
+def usual_ms(name: str, is_vowel: bool) -> float:
+    """Of an English phone, or of a symbol of espeak-ng."""
+    if name in USUAL_MS:
+        return USUAL_MS[name]
+    if is_vowel:
+        return 55 if name.startswith("ə") else 120 if "ː" in name or len(name) > 1 else 85
+    return 105 if len(name) > 1 or name in "ʃçxχɕʂ" else 70
+
+
 def acoustic_values(f0: Floats, bands: Floats) -> Floats:
     """Cepstra and voicing of each row, and how they change."""
     cepstra = scipy.fft.dct(bands, axis=1, norm="ortho")[:, :CEPSTRA]
@@ -81,13 +90,13 @@ def acoustic_values(f0: Floats, bands: Floats) -> Floats:
 
 def read_utterance(name: str, ids: Integers, is_held_out: bool, work: Path) -> Utterance:
     f0, bands = load_features(name, work)
-    names = phone_set(work).names
+    names, vowels = phone_set(work).names, phone_set(work).vowels
     sounds = np.flatnonzero(ids[PHONE] != PAUSE)
     phones = ids[PHONE, sounds]
     level = bands.mean(1)
     level = np.convolve(np.pad(level, 2, mode="edge"), np.ones(5) / 5, "valid")
     low, high = np.percentile(level, [5, 95])
-    usual = np.array([USUAL_MS[names[phone]] / 5 for phone in phones])
+    usual = np.array([usual_ms(names[phone], names[phone] in vowels) / 5 for phone in phones])
     usual *= np.where(ids[STRESS, sounds] > 0, 1.15, 0.95)
 
     states, owners, enter, skip = [], [], [], []
@@ -194,7 +203,7 @@ def best_paths(group: list[Utterance], scores: list[Floats]) -> list[tuple[Integ
         place = score.shape[1] - 1
         for row in range(len(score) - 1, -1, -1):
             path[row] = place
-            place -= moves[row, i, place]
+            place -= int(moves[row, i, place])
         results.append((path, float(finals[i]) / len(score)))
     return results
 
@@ -300,13 +309,14 @@ def segments(utterance: Utterance, names: list[str]) -> tuple[list[int], list[in
     return phones, result
 
 
-def align(work: Path = WORK) -> None:
+def align(work: Path = WORK, language: str | None = None) -> None:
+    """@param language of espeak-ng: the phones are its symbols then"""
     began = time.time()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     rng = np.random.default_rng(SEED)
     said, kept_out = texts(work), set(held_out(work))
-    tracks = ask_phonemes(list(said.values()), work)
+    tracks = ask_phonemes(list(said.values()), work, language)
     names = phone_set(work).names
     states = len(names) * STATES
     utterances = [read_utterance(name, ids, name in kept_out, work) for name, ids in zip(said, tracks)]

@@ -308,7 +308,7 @@ def first_state() -> tuple[Tensor, ...]:
 
 def load_decoder(path: Path) -> Decoder:
     decoder = Decoder()
-    decoder.load_state_dict(torch.load(path)["model"])
+    decoder.load_state_dict(torch.load(path, weights_only=False)["model"])
     return decoder.eval()
 
 

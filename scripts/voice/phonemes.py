@@ -34,10 +34,10 @@ class PhoneSet:
     vowels: frozenset[str]
 
 
-def ask_phonemes(texts: list[str], work: Path = WORK) -> list[Integers]:
+def ask_phonemes(texts: list[str], work: Path = WORK, language: str | None = None) -> list[Integers]:
     """`ids` [4, phones] of each text, with a pause before the first clause and after each."""
     lines = "".join(f"{json.dumps(text)}\n" for text in texts)
-    answer = subprocess.run([NODE, SCRIPT], input=lines, stdout=subprocess.PIPE, text=True, check=True, cwd=REPOSITORY)
+    answer = subprocess.run([NODE, SCRIPT, *([language] if language else [])], input=lines, stdout=subprocess.PIPE, text=True, check=True, cwd=REPOSITORY)
     first, *rest = answer.stdout.splitlines()
     (work / "phones.json").write_text(first)
     tracks = [np.array([track[row] for row in ("ids", "stress", "wordStart", "terminal")], np.int64) for track in map(json.loads, rest)]

@@ -23,6 +23,7 @@ WORK = Path(__file__).resolve().parent / "work"
 SAMPLE_RATE = 24000
 FRAME = 240  # 10 ms: every wave is a whole number of them
 HELD_OUT_STEP = 17
+TUNING_PLACE = 8  # of every 17 sentences, the one to choose by
 FAULTY = ("arctic_a0252",)  # the recording ends before its prompt does
 
 HIGH_PASS_HZ = 65
@@ -51,10 +52,20 @@ def texts(work: Path = WORK) -> dict[str, str]:
 
 
 def held_out(work: Path = WORK) -> list[str]:
-    """The recordings that no training may use: all takes of every 17th sentence, sentence by sentence."""
+    """The recordings that no training may use: all takes of every 17th sentence, sentence by sentence; of other people, those of a list."""
+    listed = work / "held-out.txt"
+    if listed.exists():
+        return listed.read_text(encoding="utf-8").split()
     sentences = sorted(set(metadata(work).values()))[::HELD_OUT_STEP]
     said = texts(work)
     return [name for sentence in sentences for name, text in said.items() if text == sentence]
+
+
+def tuning(work: Path = WORK) -> list[str]:
+    """The recordings to choose between models by: a take of every 17th sentence. No training uses them, and neither do the final figures."""
+    takes = {text: name for name, text in reversed(texts(work).items())}
+    sentences = sorted(set(metadata(work).values()))[TUNING_PLACE::HELD_OUT_STEP]
+    return [takes[sentence] for sentence in sentences if sentence in takes]
 
 
 def frame_levels(samples: Samples) -> Samples:

@@ -66,27 +66,8 @@ export class PhoneSet implements Phones {
     return { ids, stress };
   }
 
-  /**
-   * Consonants take the stress of their syllable. Of the consonants between two vowels, the first half (rounded down)
-   * ends the first syllable. A word of one syllable is stressed unless its vowel is a schwa. The voice was trained
-   * this way.
-   */
-  spreadStress({ ids, stress }: PhoneString): number[] {
-    const vowels: number[] = [];
-    for (let i = 0; i < ids.length; i++) if (this.#vowels.has(ids[i]!)) vowels.push(i);
-    const [first] = vowels;
-    if (first === undefined) return ids.map(() => 0);
-    const levels = [...stress];
-    if (vowels.length === 1 && ids[first] !== this.schwa) levels[first] = 1;
-    let previous = -1;
-    for (const vowel of vowels) {
-      const onset = previous + 1;
-      const coda = previous < 0 ? 0 : (vowel - onset) >> 1;
-      for (let i = onset; i < vowel; i++) levels[i] = levels[i < onset + coda ? previous : vowel]!;
-      previous = vowel;
-    }
-    for (let i = previous + 1; i < ids.length; i++) levels[i] = levels[previous]!;
-    return levels;
+  spreadStress(word: PhoneString): number[] {
+    return stressOfSyllables(word, this.#vowels, this.schwa);
   }
 
   #id(name: string): number {
@@ -104,6 +85,33 @@ export class PhoneSet implements Phones {
     return ids;
   }
 }
+
+/**
+ * Consonants take the stress of their syllable. Of the consonants between two vowels, the first half (rounded down)
+ * ends the first syllable. A word of one syllable is stressed unless its vowel is a schwa. The voice was trained
+ * this way.
+ */
+export const stressOfSyllables = (
+  { ids, stress }: PhoneString,
+  isVowel: ReadonlySet<number>,
+  schwa: number,
+): number[] => {
+  const vowels: number[] = [];
+  for (let i = 0; i < ids.length; i++) if (isVowel.has(ids[i]!)) vowels.push(i);
+  const [first] = vowels;
+  if (first === undefined) return ids.map(() => 0);
+  const levels = [...stress];
+  if (vowels.length === 1 && ids[first] !== schwa) levels[first] = 1;
+  let previous = -1;
+  for (const vowel of vowels) {
+    const onset = previous + 1;
+    const coda = previous < 0 ? 0 : (vowel - onset) >> 1;
+    for (let i = onset; i < vowel; i++) levels[i] = levels[i < onset + coda ? previous : vowel]!;
+    previous = vowel;
+  }
+  for (let i = previous + 1; i < ids.length; i++) levels[i] = levels[previous]!;
+  return levels;
+};
 
 /** Splits into the longest known symbols, from left to right. A doubled sound counts once. */
 const spell = (symbol: string, table: typeof englishIpa): string[] => {

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""Her F0, voicing and durations with envelopes of several kinds, through the committed decoder: wave files to score.
+
+    yardstick.py FOLDER KIND...     writes FOLDER/KIND/NAME.wav for 48 recordings that no training uses and no final figure needs
+
+Kinds: `recording`, `own` (her envelopes), `committed` (the committed graphs' envelopes), and `NAME:STEPS[:TEMPERATURE[:midpoint]]`, a
+checkpoint of flow_training.py with so many steps; 0 steps are its mean.
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+from numpy.typing import NDArray
+
+from batches import LOG_F0, VOICING, Statistics, collate, frame_positions
+from dataset import FRAME_ROWS, Example
+from engine import MODEL
+from flow import COLOURS, EnvelopeFlow
+from flow_training import Data, condition_of
+from model import BANDS, PITCH_VALUES
+from recordings import SAMPLE_RATE, WORK
+from wave_file import write_wave
+
+SENTENCES = 48
+CONTEXT, DELAY, TAIL, HOP = 4, 180, 600, 120  # of decoder.py
+SHARPEN_ROWS, SHARPEN_SHARE, BAND_MAX = 4, 0.4, -0.5  # of segment.ts
+SEED = 1
+
+Floats = NDArray[np.float32]
+
+
+def session(name: str) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(MODEL / f"{name}.onnx"), options)
+
+
+class Decode:
+    def __init__(self) -> None:
+        self.graph = session("decoder")
+
+    def __call__(self, rows: Floats) -> Floats:
+        edge = np.concatenate([rows[:1].repeat(CONTEXT, 0), rows, rows[-1:].repeat(CONTEXT, 0)]).astype(np.float32)
+        inputs = {
+            "f0": np.exp(edge[:, LOG_F0]), "voicing": edge[:, VOICING], "bands": edge[:, PITCH_VALUES:],
+            "phase": np.zeros(1, np.float32), "pulses": np.zeros(HOP, np.float32), "noise": np.zeros(HOP, np.float32),
+            "tail": np.zeros(TAIL, np.float32), "frameIndex": np.zeros(1, np.int64), "warp": np.ones(1, np.float32),
+        }  # fmt: skip
+        pcm, *_, tail, _ = self.graph.run(["pcm", "phaseOut", "pulsesOut", "noiseOut", "tailOut", "frameIndexOut"], inputs)
+        return np.concatenate([pcm, tail])[DELAY : DELAY + len(pcm)]
+
+
+class Committed:
+    def __init__(self) -> None:
+        self.encoder, self.frames = session("encoder"), session("frames")
+
+    def __call__(self, example: Example) -> Floats:
+        hidden = self.encoder.run(["hidden"], {"ids": example.ids, "place": example.place, "style": example.style})[0]
+        index, position = frame_positions(example.durations)
+        noise = np.random.RandomState(SEED).randn(4, len(index)).astype(np.float32)
+        inputs = {"hidden": hidden, "index": index, "position": position.T.copy(), "noise": noise, "edges": np.ones(2, np.int64)}
+        inputs["speaker"] = np.array([[1, 0, 0, 0]], np.float32)
+        return self.frames.run(["bands"], inputs)[0]
+
+
+def sharpened(bands: Floats) -> Floats:
+    """As segment.ts does it."""
+    padded = np.pad(bands, ((SHARPEN_ROWS, SHARPEN_ROWS), (0, 0)), mode="edge")
+    span = 2 * SHARPEN_ROWS + 1
+    mean = sum(padded[at : at + len(bands)] for at in range(span)) / span
+    return np.minimum(bands + SHARPEN_SHARE * (bands - mean), np.maximum(bands, BAND_MAX))
+
+
+class Flow:
+    def __init__(self, name: str, work: Path = WORK) -> None:
+        saved = torch.load(work / f"flow-{name}.pt", weights_only=False)
+        self.model = EnvelopeFlow()
+        self.model.load_state_dict(saved["model"])
+        self.model.eval()
+        self.statistics = Statistics(**saved["statistics"])
+
+    def __call__(self, example: Example, steps: int, temperature: float, midpoint: bool) -> Floats:
+        batch = collate([example], self.statistics)
+        torch.manual_seed(SEED)
+        with torch.no_grad():
+            condition, mean, _, _ = condition_of(self.model, batch, torch.zeros(1, COLOURS))
+            frames = mean
+            if steps > 0:
+                frames = self.model.draw(temperature * torch.randn_like(mean), condition, batch.frame_mask, steps, midpoint)
+        bands = frames.reshape(-1, BANDS).numpy()
+        return bands * self.statistics.deviation[PITCH_VALUES:] + self.statistics.mean[PITCH_VALUES:]
+
+
+def write_kind(folder: Path, kind: str, examples: list[Example]) -> None:
+    target = folder / kind.replace(":", "_")
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    decode = Decode()
+    name, *options = kind.split(":")
+    if name in ("recording", "own"):
+        envelopes = None
+    elif name.startswith("committed"):
+        committed = Committed()
+        envelopes = (lambda one: sharpened(committed(one))) if options else committed
+    else:
+        flow = Flow(name)
+        steps, temperature = int(options[0]), float(options[1]) if len(options) > 1 else 1.0
+        envelopes = lambda one: flow(one, steps, temperature, "midpoint" in options)  # noqa: E731
+    for example in examples:
+        if name == "recording":
+            shutil.copyfile(WORK / "wav" / f"{example.name}.wav", target / f"{example.name}.wav")
+            continue
+        rows = example.rows.copy()
+        if envelopes:
+            rows[:, PITCH_VALUES:] = envelopes(example)
+        write_wave(target / f"{example.name}.wav", decode(rows), SAMPLE_RATE)
+
+
+def main(folder: Path, kinds: list[str]) -> None:
+    torch.set_num_threads(1)
+    examples = Data(WORK).tuning[:SENTENCES]
+    for kind in kinds:
+        write_kind(folder, kind, examples)
+        print(f"{kind}: {len(examples)}", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
