@@ -171,7 +171,10 @@ def analyse(task: tuple[Path, str, float]) -> int:
     rows = len(samples) // ROW
     f0 = read_pitch(work / "pitch" / f"{name}.txt", rows)
     bands = envelope_bands(samples, f0, lowest_hz)
-    np.savez(work / "features" / f"{name}.npz", f0=f0.astype(np.float32), bands=bands.astype(np.float16))
+    unfinished = work / "features" / f"{name}.part"
+    with open(unfinished, "wb") as file:
+        np.savez(file, f0=f0.astype(np.float32), bands=bands.astype(np.float16))
+    unfinished.replace(work / "features" / f"{name}.npz")
     return rows
 
 
@@ -186,8 +189,9 @@ def analyse_part(task: tuple[Path, list[str], str, tuple[int, int]]) -> int:
 
 
 def analyse_waves(names: list[str], label: str, pitch_range: tuple[int, int], work: Path = WORK, processes: int = 2) -> None:
-    """Features of these waves. @param pitch_range the lowest and the highest F0 in Hz"""
+    """Features of these waves, but of those that have them. @param pitch_range the lowest and the highest F0 in Hz"""
     (work / "features").mkdir(exist_ok=True)
+    names = [name for name in names if not (work / "features" / f"{name}.npz").exists()]
     tasks = [(work, names[part::processes], f"{label}{part}", pitch_range) for part in range(processes)]
     with multiprocessing.Pool(processes) as pool:
         rows = sum(pool.imap(analyse_part, tasks))

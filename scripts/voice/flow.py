@@ -1,74 +1,73 @@
-"""Envelopes that are drawn, not averaged: conditional flow matching on the 80 bands.
+"""The model of several people: durations, and F0 and envelopes that are drawn, not averaged.
 
-A net with the least error gives the mean of all that could be said. This one learns the distribution instead: it moves noise to
-envelopes along straight lines, in a few steps. It knows the phones, where in its phone a frame is, F0 and voicing.
+A net with the least error gives the mean of all that could be said. A flow learns the distribution instead: it moves noise to what is
+said, along straight lines, in a few steps (conditional flow matching). One flow draws F0 and voicing of each frame, a second one the
+envelopes, which know F0. Phones are features (sounds.py), so languages share them; a person and a language are embeddings.
 
 Tensors are [batch, time, channels]. All fields are finite, and noise belongs to a frame: so a window gives what the whole gives.
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from model import BANDS, POSITIONS, Encoder, spread_over_frames
-from dataset import FRAME_ROWS
+from dataset import FRAME_ROWS, STYLES
+from model import BANDS, LEAST_LOG_SPREAD, MOST_LOG_SPREAD, PITCH_VALUES, PLACES, POSITIONS, spread_over_frames
+from sounds import FEATURES
 
 FRAME_VALUES = FRAME_ROWS * BANDS
-PITCH = FRAME_ROWS * 2
-CONDITION = 192
-WIDTH = 256
+FRAME_PITCH = FRAME_ROWS * PITCH_VALUES
 COLOURS = 6  # of a recording: level and long-term spectrum
+FLAGS = 3  # stress, first phone of a word, end of a sentence
+
+LANGUAGES = ("en", "de", "nl", "fr", "ru")
+PEOPLE_MAX, SYMBOLS_MAX = 8, 320
+PERSON, LANGUAGE = 32, 16
+SYMBOL_DROPOUT = 0.3  # of a phone's own embedding: the features must suffice
+
+HIDDEN = 192
+ENCODER_KERNEL, ENCODER_DILATIONS = 5, (1, 1, 1, 1)  # ±8 phones
 TRUNK_KERNEL, TRUNK_DILATIONS = 5, (1, 1, 2, 2)  # ±12 frames
-FLOW_KERNEL, FLOW_DILATIONS = 3, (1, 1, 2, 1)  # ±5 frames for each step
-TIME_VALUES = 32
-DROPOUT = 0.05
+ENVELOPE_WIDTH, ENVELOPE_KERNEL, ENVELOPE_DILATIONS = 256, 3, (1, 1, 2, 1)  # ±5 frames for each step
+PITCH_TRUNK_DILATIONS = (1, 2, 4)  # ±14 frames
+PITCH_WIDTH, PITCH_KERNEL, PITCH_DILATIONS = 96, 5, (1, 2)  # ±6 frames for each step
+TIME_VALUES, MOMENT = 32, 128
+ENCODER_DROPOUT, FRAME_DROPOUT = 0.15, 0.05
 
 
 class Convolution(nn.Module):
-    """values + Project(SiLU(Conv(Norm(values)))), with a scale and a shift of the normed values."""
+    """values + Project(SiLU(Conv(Norm(values)))), where a manner scales and shifts the normed values."""
 
-    def __init__(self, channels: int, kernel: int, dilation: int) -> None:
+    def __init__(self, channels: int, kernel: int, dilation: int, dropout: float, manner: int = 0) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(channels)
         self.conv = nn.Linear(kernel * channels, channels)
         self.project = nn.Linear(channels, channels)
-        self.dropout = nn.Dropout(DROPOUT)
+        self.dropout = nn.Dropout(dropout)
         self.kernel, self.dilation = kernel, dilation
         self.reach = kernel // 2 * dilation
+        self.manner = nn.Linear(manner, 2 * channels) if manner else None
+        if self.manner:
+            nn.init.zeros_(self.manner.weight)
+            nn.init.zeros_(self.manner.bias)
 
     def forward(self, values: Tensor, mask: Tensor, manner: Tensor | None = None) -> Tensor:
         normed = self.norm(values)
-        if manner is not None:
-            scale, shift = manner.unsqueeze(1).chunk(2, 2)
+        if self.manner:
+            scale, shift = self.manner(manner).float().unsqueeze(1).chunk(2, 2)
             normed = normed * (1 + scale) + shift
         normed = normed * mask
         if torch.is_autocast_cpu_enabled():
-            normed = normed.bfloat16()
+            normed = normed.bfloat16()  # before the copies: half the memory
         padded = nn.functional.pad(normed, (0, 0, self.reach, self.reach))
         shifts = [padded[:, tap * self.dilation : (tap + 1 - self.kernel) * self.dilation or None] for tap in range(self.kernel)]
         return values + self.project(self.dropout(nn.functional.silu(self.conv(torch.cat(shifts, 2))))).float()
 
 
-class Trunk(nn.Module):
-    """What is to be said, frame by frame: the condition of the flow, and the mean of the envelopes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.encoder = Encoder()
-        self.enter = nn.Linear(CONDITION + POSITIONS + PITCH + COLOURS, CONDITION)
-        self.blocks = nn.ModuleList([Convolution(CONDITION, TRUNK_KERNEL, dilation) for dilation in TRUNK_DILATIONS])
-        self.norm = nn.LayerNorm(CONDITION)
-        self.mean = nn.Linear(CONDITION, FRAME_VALUES)
-
-    def forward(self, ids, place, style, phone_mask, index, position, pitch, colour, mask) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        hidden, log_durations, log_spreads = self.encoder(ids, place, style, phone_mask)
-        colours = colour.unsqueeze(1).expand(-1, index.shape[1], -1)
-        values = self.enter(torch.cat([spread_over_frames(hidden, index).float(), position, pitch, colours], 2)).float()
-        for block in self.blocks:
-            values = block(values, mask)
-        condition = self.norm(values)
-        return condition, self.mean(condition).float(), log_durations, log_spreads
+def stack(channels: int, kernel: int, dilations: tuple[int, ...], dropout: float, manner: int = 0) -> nn.ModuleList:
+    return nn.ModuleList([Convolution(channels, kernel, dilation, dropout, manner) for dilation in dilations])
 
 
 def time_values(time: Tensor) -> Tensor:
@@ -79,41 +78,106 @@ def time_values(time: Tensor) -> Tensor:
 
 
 class Velocity(nn.Module):
-    """Where a draw at `time` is moving to: [B, T, 160]."""
+    """Where a draw [B, T, values] at `time` [B] is moving to."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: int, width: int, kernel: int, dilations: tuple[int, ...]) -> None:
         super().__init__()
-        self.enter = nn.Linear(FRAME_VALUES + CONDITION, WIDTH)
-        self.time = nn.Sequential(nn.Linear(TIME_VALUES, 128), nn.SiLU())
-        self.blocks = nn.ModuleList([Convolution(WIDTH, FLOW_KERNEL, dilation) for dilation in FLOW_DILATIONS])
-        self.manners = nn.ModuleList([nn.Linear(128, 2 * WIDTH) for _ in FLOW_DILATIONS])
-        self.norm = nn.LayerNorm(WIDTH)
-        self.leave = nn.Linear(WIDTH, FRAME_VALUES)
-        for linear in (*self.manners, self.leave):
-            nn.init.zeros_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        self.enter = nn.Linear(values + HIDDEN, width)
+        self.moment = nn.Sequential(nn.Linear(TIME_VALUES + PERSON, MOMENT), nn.SiLU())
+        self.blocks = stack(width, kernel, dilations, FRAME_DROPOUT, MOMENT)
+        self.norm = nn.LayerNorm(width)
+        self.leave = nn.Linear(width, values)
+        nn.init.zeros_(self.leave.weight)
 
-    def forward(self, values: Tensor, time: Tensor, condition: Tensor, mask: Tensor) -> Tensor:
-        moment = self.time(time_values(time))
+    def forward(self, values: Tensor, time: Tensor, condition: Tensor, person: Tensor, mask: Tensor) -> Tensor:
+        moment = self.moment(torch.cat([time_values(time), person], 1))
         state = self.enter(torch.cat([values, condition], 2)).float()
-        for block, manner in zip(self.blocks, self.manners):
-            state = block(state, mask, manner(moment).float())
+        for block in self.blocks:
+            state = block(state, mask, moment)
         return self.leave(self.norm(state)).float()
 
-
-class EnvelopeFlow(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.trunk = Trunk()
-        self.velocity = Velocity()
-
-    def draw(self, noise: Tensor, condition: Tensor, mask: Tensor, steps: int, midpoint: bool = False) -> Tensor:
-        """Standardised frames [B, T, 160] of noise of that shape."""
+    def draw(self, noise: Tensor, condition: Tensor, person: Tensor, mask: Tensor, steps: int) -> Tensor:
         values = noise
         for step in range(steps):
             time = torch.full((len(noise),), step / steps)
-            change = self.velocity(values, time, condition, mask)
-            if midpoint:
-                change = self.velocity(values + change * (0.5 / steps), time + 0.5 / steps, condition, mask)
-            values = values + change / steps
+            values = values + self.velocity_of(values, time, condition, person, mask) / steps
         return values
+
+    velocity_of = forward
+
+
+@dataclass
+class Said:
+    """What is to be said."""
+
+    sounds: Tensor  # [B, L, FEATURES]
+    symbols: Tensor  # [B, L]
+    flags: Tensor  # [B, L, 3]
+    place: Tensor  # [B, L, 2]
+    style: Tensor  # [B, L, 4]
+    phone_mask: Tensor  # [B, L, 1]
+    index: Tensor  # [B, T]
+    position: Tensor  # [B, T, 4]
+    mask: Tensor  # [B, T, 1]
+    person: Tensor  # [B]
+    language: Tensor  # [B]
+    colour: Tensor  # [B, COLOURS]
+
+
+class PeopleModel(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.person = nn.Embedding(PEOPLE_MAX, PERSON)
+        self.language = nn.Embedding(len(LANGUAGES), LANGUAGE)
+        self.symbol = nn.Embedding(SYMBOLS_MAX, HIDDEN)
+        nn.init.normal_(self.symbol.weight, std=0.1)
+        self.enter_phone = nn.Linear(FEATURES + FLAGS + PLACES + len(STYLES) + LANGUAGE, HIDDEN)
+        self.encoder = stack(HIDDEN, ENCODER_KERNEL, ENCODER_DILATIONS, ENCODER_DROPOUT, PERSON)
+        self.encoder_norm = nn.LayerNorm(HIDDEN)
+        self.duration = nn.Linear(HIDDEN, 2)
+
+        self.enter_pitch = nn.Linear(HIDDEN + POSITIONS, HIDDEN)
+        self.pitch_trunk = stack(HIDDEN, TRUNK_KERNEL, PITCH_TRUNK_DILATIONS, FRAME_DROPOUT, PERSON)
+        self.pitch_norm = nn.LayerNorm(HIDDEN)
+        self.pitch_mean = nn.Linear(HIDDEN, FRAME_PITCH)
+        self.pitch = Velocity(FRAME_PITCH, PITCH_WIDTH, PITCH_KERNEL, PITCH_DILATIONS)
+
+        self.enter_envelope = nn.Linear(HIDDEN + POSITIONS + FRAME_PITCH + COLOURS, HIDDEN)
+        self.envelope_trunk = stack(HIDDEN, TRUNK_KERNEL, TRUNK_DILATIONS, FRAME_DROPOUT, PERSON)
+        self.envelope_norm = nn.LayerNorm(HIDDEN)
+        self.envelope_mean = nn.Linear(HIDDEN, FRAME_VALUES)
+        self.envelope = Velocity(FRAME_VALUES, ENVELOPE_WIDTH, ENVELOPE_KERNEL, ENVELOPE_DILATIONS)
+
+    def encode(self, said: Said) -> tuple[Tensor, Tensor, Tensor]:
+        """Hidden states [B, L, H], mean and ln deviation of ln duration."""
+        person = self.person(said.person)
+        language = self.language(said.language).unsqueeze(1).expand(-1, said.symbols.shape[1], -1)
+        symbol = self.symbol(said.symbols)
+        if self.training:
+            symbol = symbol * (torch.rand(*symbol.shape[:2], 1) > SYMBOL_DROPOUT)
+        values = self.enter_phone(torch.cat([said.sounds, said.flags, said.place, said.style, language], 2)).float() + symbol
+        for block in self.encoder:
+            values = block(values, said.phone_mask, person)
+        hidden = self.encoder_norm(values)
+        duration = self.duration(hidden).float()
+        return hidden, duration[:, :, 0], torch.clamp(duration[:, :, 1], LEAST_LOG_SPREAD, MOST_LOG_SPREAD)
+
+    def pitch_condition(self, said: Said, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """The condition of F0's flow, and its mean [B, T, 4]."""
+        person = self.person(said.person)
+        values = self.enter_pitch(torch.cat([spread_over_frames(hidden, said.index), said.position], 2)).float()
+        for block in self.pitch_trunk:
+            values = block(values, said.mask, person)
+        condition = self.pitch_norm(values)
+        return condition, self.pitch_mean(condition).float()
+
+    def envelope_condition(self, said: Said, hidden: Tensor, pitch: Tensor) -> tuple[Tensor, Tensor]:
+        """The condition of the envelopes' flow, and their mean [B, T, 160]. `pitch` [B, T, 4]: standardised ln F0, voicing."""
+        person = self.person(said.person)
+        colour = said.colour.unsqueeze(1).expand(-1, said.index.shape[1], -1)
+        spread = spread_over_frames(hidden, said.index)
+        values = self.enter_envelope(torch.cat([spread, said.position, pitch, colour], 2)).float()
+        for block in self.envelope_trunk:
+            values = block(values, said.mask, person)
+        condition = self.envelope_norm(values)
+        return condition, self.envelope_mean(condition).float()

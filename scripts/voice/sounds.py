@@ -43,10 +43,11 @@ ENGLISH = {
     "iy": "iː", "ow": "oʊ", "oy": "ɔɪ", "uh": "ʊ", "uw": "uː", "ch": "tʃ", "dh": "ð", "g": "ɡ", "hh": "h", "jh": "dʒ", "ng": "ŋ",
     "r": "ɹ", "sh": "ʃ", "th": "θ", "y": "j", "zh": "ʒ",
 }  # fmt: skip
-OTHERS = ("pause", "vowel", "height", "backness", "rounded", "end height", "end backness", "end rounded", "long", "nasal", "rhotic",
+OTHERS = ("pause", "vowel", "height", "backness", "rounded", "end height", "end backness", "end rounded", "long", "nasal vowel", "rhotic",
           "voiced", "affricate", "palatalised", "velarised", "syllabic", "reduced")  # fmt: skip
 NAMES = (*OTHERS, *PLACES, *MANNERS)
 FEATURES = len(NAMES)
+assert len(set(NAMES)) == FEATURES
 
 
 def features_of(symbol: str, english: bool = False) -> NDArray[np.float32]:
@@ -63,7 +64,7 @@ def features_of(symbol: str, english: bool = False) -> NDArray[np.float32]:
         found["height"], found["backness"], found["rounded"] = vowels[0]
         found["end height"], found["end backness"], found["end rounded"] = vowels[-1]
         if consonants and consonants[-1][1] == "nasal":
-            found["nasal"] = 1
+            found["nasal vowel"] = 1
     elif consonants:
         # An affricate is the stop that it begins with and the fricative that it ends with.
         for place, manner, voiced in consonants:
@@ -72,7 +73,7 @@ def features_of(symbol: str, english: bool = False) -> NDArray[np.float32]:
         found["affricate"] = float(len(consonants) > 1)
     else:
         raise KeyError(f"no features for {symbol!r}")
-    marks = {"ː": "long", "\N{COMBINING TILDE}": "nasal", "ʲ": "palatalised", "ɕ": "palatalised", "ʑ": "palatalised", "ɫ": "velarised", "ɭ": "velarised", "-": "reduced",
+    marks = {"ː": "long", "\N{COMBINING TILDE}": "nasal vowel", "ʲ": "palatalised", "ɕ": "palatalised", "ʑ": "palatalised", "ɫ": "velarised", "ɭ": "velarised", "-": "reduced",
              "\N{COMBINING VERTICAL LINE BELOW}": "syllabic", "ɚ": "rhotic", "ɝ": "rhotic"}  # fmt: skip
     for letter in text:
         if letter in marks:
