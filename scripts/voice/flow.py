@@ -2,7 +2,8 @@
 
 A net with the least error gives the mean of all that could be said. A flow learns the distribution instead: it moves noise to what is
 said, along straight lines, in a few steps (conditional flow matching). One flow draws F0 and voicing of each frame, a second one the
-envelopes, which know F0. Phones are features (sounds.py), so languages share them; a person and a language are embeddings.
+envelopes, which know F0. An envelope is drawn for each frame, and rows lie between two: what is quicker is jitter of the analysis, and to
+draw that costs more than to leave it (README.md, "Envelopes that are drawn"). Phones are features (sounds.py), so languages share them; a person and a language are embeddings.
 
 Tensors are [batch, time, channels]. All fields are finite, and noise belongs to a frame: so a window gives what the whole gives.
 """
@@ -17,7 +18,6 @@ from dataset import FRAME_ROWS, STYLES
 from model import BANDS, LEAST_LOG_SPREAD, MOST_LOG_SPREAD, PITCH_VALUES, PLACES, POSITIONS, spread_over_frames
 from sounds import FEATURES
 
-FRAME_VALUES = FRAME_ROWS * BANDS
 FRAME_PITCH = FRAME_ROWS * PITCH_VALUES
 COLOURS = 6  # of a recording: level and long-term spectrum
 FLAGS = 3  # stress, first phone of a word, end of a sentence
@@ -106,6 +106,14 @@ class Velocity(nn.Module):
     velocity_of = forward
 
 
+def rows_between(frames: Tensor) -> Tensor:
+    """[B, T, 80] -> [B, 2T, 80]: a row's centre is a quarter of a frame from its frame's."""
+    before = torch.cat([frames[:, :1], frames[:, :-1]], 1)
+    after = torch.cat([frames[:, 1:], frames[:, -1:]], 1)
+    rows = torch.stack([0.75 * frames + 0.25 * before, 0.75 * frames + 0.25 * after], 2)
+    return rows.flatten(1, 2)
+
+
 @dataclass
 class Said:
     """What is to be said."""
@@ -145,8 +153,8 @@ class PeopleModel(nn.Module):
         self.enter_envelope = nn.Linear(HIDDEN + POSITIONS + FRAME_PITCH + COLOURS, HIDDEN)
         self.envelope_trunk = stack(HIDDEN, TRUNK_KERNEL, TRUNK_DILATIONS, FRAME_DROPOUT, PERSON)
         self.envelope_norm = nn.LayerNorm(HIDDEN)
-        self.envelope_mean = nn.Linear(HIDDEN, FRAME_VALUES)
-        self.envelope = Velocity(FRAME_VALUES, ENVELOPE_WIDTH, ENVELOPE_KERNEL, ENVELOPE_DILATIONS)
+        self.envelope_mean = nn.Linear(HIDDEN, BANDS)
+        self.envelope = Velocity(BANDS, ENVELOPE_WIDTH, ENVELOPE_KERNEL, ENVELOPE_DILATIONS)
 
     def encode(self, said: Said) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden states [B, L, H], mean and ln deviation of ln duration."""
@@ -172,7 +180,7 @@ class PeopleModel(nn.Module):
         return condition, self.pitch_mean(condition).float()
 
     def envelope_condition(self, said: Said, hidden: Tensor, pitch: Tensor) -> tuple[Tensor, Tensor]:
-        """The condition of the envelopes' flow, and their mean [B, T, 160]. `pitch` [B, T, 4]: standardised ln F0, voicing."""
+        """The condition of the envelopes' flow, and their mean [B, T, 80]. `pitch` [B, T, 4]: standardised ln F0, voicing."""
         person = self.person(said.person)
         colour = said.colour.unsqueeze(1).expand(-1, said.index.shape[1], -1)
         spread = spread_over_frames(hidden, said.index)

@@ -13,7 +13,7 @@ from torch import Tensor
 from analysis import band_centres_hz
 from batches import LOG_F0, VOICING, Statistics, bend, cut_pauses, frame_positions, length_groups
 from dataset import FRAME_ROWS, Example, read_examples, set_styles, style_statistics, usual_durations
-from flow import COLOURS, FLAGS, FRAME_PITCH, FRAME_VALUES, LANGUAGES, SYMBOLS_MAX, Said
+from flow import COLOURS, FLAGS, FRAME_PITCH, LANGUAGES, SYMBOLS_MAX, Said
 from model import BANDS, PITCH_VALUES, PLACES, POSITIONS
 from people import PEOPLE, folder_of
 from phonemes import PAUSE, PHONE, STRESS, TERMINAL, WORD_START, phone_set
@@ -55,9 +55,9 @@ class FlowBatch:
     said: Said
     log_durations: Tensor  # [B, L]
     pitch: Tensor  # [B, T, 4], standardised
-    frames: Tensor  # [B, T, 160], standardised
-    known: Tensor  # [B, 1, 160]: 1 where the recording has the band
-    heard: Tensor  # [B, 1, 160]: 1 where the net may see it
+    frames: Tensor  # [B, T, 80], standardised
+    known: Tensor  # [B, 1, 80]: 1 where the recording has the band
+    heard: Tensor  # [B, 1, 80]: 1 where the net may see it
 
 
 def pieces(example: Example) -> list[Example]:
@@ -94,8 +94,8 @@ def spoken_symbol(name: str, is_english: bool) -> str:
 
 
 def band_mask(highest_hz: float) -> Floats:
-    """[160]"""
-    return np.tile(band_centres_hz() <= highest_hz, FRAME_ROWS).astype(np.float32)
+    """[80]"""
+    return (band_centres_hz() <= highest_hz).astype(np.float32)
 
 
 def loud_mean(rows: Floats, statistics: Statistics) -> Floats:
@@ -193,9 +193,9 @@ class Data:
         position = np.zeros((count, frames, POSITIONS), np.float32)
         mask = np.zeros((count, frames, 1), np.float32)
         pitch = np.zeros((count, frames, FRAME_PITCH), np.float32)
-        values = np.zeros((count, frames, FRAME_VALUES), np.float32)
-        known = np.zeros((count, 1, FRAME_VALUES), np.float32)
-        heard = np.zeros((count, 1, FRAME_VALUES), np.float32)
+        values = np.zeros((count, frames, BANDS), np.float32)
+        known = np.zeros((count, 1, BANDS), np.float32)
+        heard = np.zeros((count, 1, BANDS), np.float32)
         for row, example in enumerate(examples):
             person = self.persons[example.speaker]
             length, duration = example.ids.shape[1], int(example.durations.sum())
@@ -207,7 +207,7 @@ class Data:
             index[row, :duration], position[row, :duration] = frame_positions(example.durations)
             rows = (example.rows.astype(np.float32) - self.mean) / self.deviation
             pitch[row, :duration] = rows[:, :PITCH_VALUES].reshape(duration, -1)
-            values[row, :duration] = rows[:, PITCH_VALUES:].reshape(duration, -1)
+            values[row, :duration] = rows[:, PITCH_VALUES:].reshape(duration, FRAME_ROWS, BANDS).mean(1)
             known[row, 0] = band_mask(person.highest_hz)
             heard[row, 0] = band_mask(HIGHEST_DULL_HZ if dull and dull[row] else person.highest_hz)
         numbers = np.array([example.speaker for example in examples])

@@ -19,7 +19,7 @@ import scipy.signal
 import soundfile
 from numpy.typing import NDArray
 
-WORK = Path(__file__).resolve().parent / "work"
+WORK = Path(os.environ.get("VOICE_WORK") or Path(__file__).resolve().parent / "work")
 SAMPLE_RATE = 24000
 FRAME = 240  # 10 ms: every wave is a whole number of them
 HELD_OUT_STEP = 17

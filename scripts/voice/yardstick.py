@@ -3,7 +3,7 @@
 
     yardstick.py FOLDER KIND...     writes FOLDER/KIND/NAME.wav for 48 recordings that no training uses and no final figure needs
 
-Kinds: `recording`, `own` (her envelopes), `committed` (the committed graphs' envelopes), and `NAME:STEPS[:TEMPERATURE[:midpoint]]`, a
+Kinds: `recording`, `own` (her envelopes), `committed` (the committed graphs' envelopes), and `NAME:STEPS[:TEMPERATURE]`, a
 checkpoint of flow_training.py with so many steps; 0 steps are its mean.
 """
 
@@ -20,12 +20,12 @@ import onnxruntime
 import torch
 from numpy.typing import NDArray
 
-from batches import LOG_F0, VOICING, Statistics, collate, frame_positions
-from dataset import FRAME_ROWS, Example
+from batches import LOG_F0, VOICING, frame_positions
+from dataset import Example
 from engine import MODEL
-from flow import COLOURS, EnvelopeFlow
-from flow_training import Data, condition_of
-from model import BANDS, PITCH_VALUES
+from flow import PeopleModel, rows_between
+from flow_data import FIRST_PERSON, Data
+from model import PITCH_VALUES
 from recordings import SAMPLE_RATE, WORK
 from wave_file import write_wave
 
@@ -80,26 +80,28 @@ def sharpened(bands: Floats) -> Floats:
 
 
 class Flow:
-    def __init__(self, name: str, work: Path = WORK) -> None:
+    """A checkpoint's envelopes of the first person."""
+
+    def __init__(self, name: str, data: Data, work: Path = WORK) -> None:
         saved = torch.load(work / f"flow-{name}.pt", weights_only=False)
-        self.model = EnvelopeFlow()
+        self.data, self.model = data, PeopleModel()
         self.model.load_state_dict(saved["model"])
         self.model.eval()
-        self.statistics = Statistics(**saved["statistics"])
 
-    def __call__(self, example: Example, steps: int, temperature: float, midpoint: bool) -> Floats:
-        batch = collate([example], self.statistics)
+    def __call__(self, example: Example, steps: int, temperature: float) -> Floats:
+        batch, model = self.data.collate([example]), self.model
         torch.manual_seed(SEED)
         with torch.no_grad():
-            condition, mean, _, _ = condition_of(self.model, batch, torch.zeros(1, COLOURS))
-            frames = mean
+            hidden, _, _ = model.encode(batch.said)
+            condition, frames = model.envelope_condition(batch.said, hidden, batch.pitch)
             if steps > 0:
-                frames = self.model.draw(temperature * torch.randn_like(mean), condition, batch.frame_mask, steps, midpoint)
-        bands = frames.reshape(-1, BANDS).numpy()
-        return bands * self.statistics.deviation[PITCH_VALUES:] + self.statistics.mean[PITCH_VALUES:]
+                noise = temperature * torch.randn_like(frames)
+                frames = model.envelope.draw(noise, condition, model.person(batch.said.person), batch.said.mask, steps)
+            rows = rows_between(frames)[0].numpy()
+        return rows * self.data.deviation[PITCH_VALUES:] + self.data.mean[PITCH_VALUES:]
 
 
-def write_kind(folder: Path, kind: str, examples: list[Example]) -> None:
+def write_kind(folder: Path, kind: str, data: Data, examples: list[Example]) -> None:
     target = folder / kind.replace(":", "_")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -109,16 +111,16 @@ def write_kind(folder: Path, kind: str, examples: list[Example]) -> None:
         envelopes = None
     elif name.startswith("committed"):
         committed = Committed()
-        envelopes = (lambda one: sharpened(committed(one))) if options else committed
+        envelopes = (lambda one: sharpened(committed(one))) if options else committed  # committed:sharp, as the engine has it
     else:
-        flow = Flow(name)
+        flow = Flow(name, data)
         steps, temperature = int(options[0]), float(options[1]) if len(options) > 1 else 1.0
-        envelopes = lambda one: flow(one, steps, temperature, "midpoint" in options)  # noqa: E731
+        envelopes = lambda one: flow(one, steps, temperature)  # noqa: E731
     for example in examples:
         if name == "recording":
             shutil.copyfile(WORK / "wav" / f"{example.name}.wav", target / f"{example.name}.wav")
             continue
-        rows = example.rows.copy()
+        rows = example.rows.astype(np.float32)
         if envelopes:
             rows[:, PITCH_VALUES:] = envelopes(example)
         write_wave(target / f"{example.name}.wav", decode(rows), SAMPLE_RATE)
@@ -126,9 +128,10 @@ def write_kind(folder: Path, kind: str, examples: list[Example]) -> None:
 
 def main(folder: Path, kinds: list[str]) -> None:
     torch.set_num_threads(1)
-    examples = Data(WORK).tuning[:SENTENCES]
+    data = Data([FIRST_PERSON])
+    examples = sorted(data.people[0].tuning, key=lambda one: one.name)[:SENTENCES]
     for kind in kinds:
-        write_kind(folder, kind, examples)
+        write_kind(folder, kind, data, examples)
         print(f"{kind}: {len(examples)}", flush=True)
 
 
