@@ -35,6 +35,8 @@ PITCH_TRUNK_DILATIONS = (1, 2, 4)  # ±14 frames
 PITCH_WIDTH, PITCH_KERNEL, PITCH_DILATIONS = 96, 5, (1, 2)  # ±6 frames for each step
 TIME_VALUES, MOMENT = 32, 128
 ENCODER_DROPOUT, FRAME_DROPOUT = 0.15, 0.05
+DEVIATION_OF_DISTANCE = 1.4  # of a Laplace distribution, whose mean distance is 1
+LEAST_DISTANCE, MOST_DISTANCE = -4.0, 0.5  # ln
 
 
 class Convolution(nn.Module):
@@ -78,7 +80,11 @@ def time_values(time: Tensor) -> Tensor:
 
 
 class Velocity(nn.Module):
-    """Where a draw [B, T, values] at `time` [B] is moving to."""
+    """Where a draw [B, T, values] at `time` [B] is moving to, from noise to values of mean 0 and deviation 1.
+
+    If these were noise, too, the velocity would be a multiple of the draw. The net only adds what they are beyond noise: so a draw is
+    right in mean and deviation from the first step of the training on, and fewer steps suffice.
+    """
 
     def __init__(self, values: int, width: int, kernel: int, dilations: tuple[int, ...]) -> None:
         super().__init__()
@@ -94,16 +100,16 @@ class Velocity(nn.Module):
         state = self.enter(torch.cat([values, condition], 2)).float()
         for block in self.blocks:
             state = block(state, mask, moment)
-        return self.leave(self.norm(state)).float()
+        place = time.reshape(-1, 1, 1)
+        power = 1 - 2 * place + 2 * place * place
+        return (2 * place - 1) / power * values + self.leave(self.norm(state)).float() / torch.sqrt(power)
 
     def draw(self, noise: Tensor, condition: Tensor, person: Tensor, mask: Tensor, steps: int) -> Tensor:
         values = noise
         for step in range(steps):
             time = torch.full((len(noise),), step / steps)
-            values = values + self.velocity_of(values, time, condition, person, mask) / steps
+            values = values + self(values, time, condition, person, mask) / steps
         return values
-
-    velocity_of = forward
 
 
 def rows_between(frames: Tensor) -> Tensor:
@@ -112,6 +118,29 @@ def rows_between(frames: Tensor) -> Tensor:
     after = torch.cat([frames[:, 1:], frames[:, -1:]], 1)
     rows = torch.stack([0.75 * frames + 0.25 * before, 0.75 * frames + 0.25 * after], 2)
     return rows.flatten(1, 2)
+
+
+@dataclass
+class Usual:
+    """The distribution of each value as far as a condition alone tells it: mean, and ln of the mean distance from it."""
+
+    mean: Tensor
+    log_spread: Tensor
+
+    def relative(self, values: Tensor) -> Tensor:
+        return (values - self.mean) * torch.exp(-self.log_spread) / DEVIATION_OF_DISTANCE
+
+    def absolute(self, values: Tensor) -> Tensor:
+        return self.mean + values * torch.exp(self.log_spread) * DEVIATION_OF_DISTANCE
+
+    def surprise(self, values: Tensor) -> Tensor:
+        """Of a Laplace distribution."""
+        return (values - self.mean).abs() * torch.exp(-self.log_spread) + self.log_spread
+
+
+def usual(values: Tensor) -> Usual:
+    mean, log_spread = values.float().chunk(2, 2)
+    return Usual(mean, torch.clamp(log_spread, LEAST_DISTANCE, MOST_DISTANCE))
 
 
 @dataclass
@@ -147,13 +176,13 @@ class PeopleModel(nn.Module):
         self.enter_pitch = nn.Linear(HIDDEN + POSITIONS, HIDDEN)
         self.pitch_trunk = stack(HIDDEN, TRUNK_KERNEL, PITCH_TRUNK_DILATIONS, FRAME_DROPOUT, PERSON)
         self.pitch_norm = nn.LayerNorm(HIDDEN)
-        self.pitch_mean = nn.Linear(HIDDEN, FRAME_PITCH)
+        self.pitch_usual = nn.Linear(HIDDEN, 2 * FRAME_PITCH)
         self.pitch = Velocity(FRAME_PITCH, PITCH_WIDTH, PITCH_KERNEL, PITCH_DILATIONS)
 
         self.enter_envelope = nn.Linear(HIDDEN + POSITIONS + FRAME_PITCH + COLOURS, HIDDEN)
         self.envelope_trunk = stack(HIDDEN, TRUNK_KERNEL, TRUNK_DILATIONS, FRAME_DROPOUT, PERSON)
         self.envelope_norm = nn.LayerNorm(HIDDEN)
-        self.envelope_mean = nn.Linear(HIDDEN, BANDS)
+        self.envelope_usual = nn.Linear(HIDDEN, 2 * BANDS)
         self.envelope = Velocity(BANDS, ENVELOPE_WIDTH, ENVELOPE_KERNEL, ENVELOPE_DILATIONS)
 
     def encode(self, said: Said) -> tuple[Tensor, Tensor, Tensor]:
@@ -170,17 +199,17 @@ class PeopleModel(nn.Module):
         duration = self.duration(hidden).float()
         return hidden, duration[:, :, 0], torch.clamp(duration[:, :, 1], LEAST_LOG_SPREAD, MOST_LOG_SPREAD)
 
-    def pitch_condition(self, said: Said, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """The condition of F0's flow, and its mean [B, T, 4]."""
+    def pitch_condition(self, said: Said, hidden: Tensor) -> tuple[Tensor, Usual]:
+        """The condition of F0's flow, and what is usual [B, T, 4]."""
         person = self.person(said.person)
         values = self.enter_pitch(torch.cat([spread_over_frames(hidden, said.index), said.position], 2)).float()
         for block in self.pitch_trunk:
             values = block(values, said.mask, person)
         condition = self.pitch_norm(values)
-        return condition, self.pitch_mean(condition).float()
+        return condition, usual(self.pitch_usual(condition))
 
-    def envelope_condition(self, said: Said, hidden: Tensor, pitch: Tensor) -> tuple[Tensor, Tensor]:
-        """The condition of the envelopes' flow, and their mean [B, T, 80]. `pitch` [B, T, 4]: standardised ln F0, voicing."""
+    def envelope_condition(self, said: Said, hidden: Tensor, pitch: Tensor) -> tuple[Tensor, Usual]:
+        """The condition of the envelopes' flow, and what is usual [B, T, 80]. `pitch` [B, T, 4]: standardised ln F0, voicing."""
         person = self.person(said.person)
         colour = said.colour.unsqueeze(1).expand(-1, said.index.shape[1], -1)
         spread = spread_over_frames(hidden, said.index)
@@ -188,4 +217,4 @@ class PeopleModel(nn.Module):
         for block in self.envelope_trunk:
             values = block(values, said.mask, person)
         condition = self.envelope_norm(values)
-        return condition, self.envelope_mean(condition).float()
+        return condition, usual(self.envelope_usual(condition))

@@ -28,38 +28,41 @@ WARM_UP = 200
 AVERAGE = 0.999
 REPORT_STEPS = 100
 UNSEEN_BATCH = 12
-MEAN_WEIGHT, PITCH_WEIGHT, DURATION_WEIGHT = 0.5, 0.3, 0.1
+WEIGHTS = (1, 0.5, 0, 0.3, 0.1, 0.1)  # of what `losses` returns
 
 
 def flow_loss(flow: Velocity, target: Tensor, condition: Tensor, person: Tensor, mask: Tensor, known: Tensor, heard: Tensor) -> Tensor:
-    """How far the net's velocity is from the straight way of a draw. What is not heard is 0 all the way."""
+    """How far the net's velocity is from the straight way of a draw. What is not heard is 0 all the way, and its noise cannot be known."""
     noise = torch.randn_like(target)
     times = ((torch.arange(len(target)) + torch.rand(len(target))) / len(target))[torch.randperm(len(target))]
     place = times.reshape(-1, 1, 1)
     velocity = flow(((1 - place) * noise + place * target) * heard, times, condition, person, mask)
-    # The noise of a band that is not heard cannot be known: its velocity is the target's.
-    wanted = target - noise * heard
     weight = mask * known
-    return ((velocity - wanted) ** 2 * weight).sum() / weight.sum().clamp(min=1)
+    return ((velocity - (target - noise * heard)) ** 2 * weight).sum() / weight.sum().clamp(min=1)
 
 
 def losses(model: PeopleModel, batch: FlowBatch) -> tuple[Tensor, ...]:
-    """Envelopes' flow and mean, F0's flow, likelihood of durations."""
+    """Envelopes' flow, their likelihood and mean error, F0's flow and likelihood, likelihood of durations."""
     said = batch.said
     person = model.person(said.person)
     hidden, log_durations, log_spreads = model.encode(said)
     error = (batch.log_durations - log_durations) * torch.exp(-log_spreads)
     phones = said.phone_mask[:, :, 0]
     duration = ((0.5 * error * error + log_spreads) * phones).sum() / phones.sum()
-    condition, mean = model.pitch_condition(said, hidden)
-    all_values = torch.ones(1, 1, FRAME_PITCH)
-    pitch = flow_loss(model.pitch, batch.pitch, condition, person, said.mask, all_values, all_values)
-    pitch = pitch + 0.5 * ((mean - batch.pitch).abs() * said.mask).sum() / said.mask.sum() / mean.shape[2]
-    condition, mean = model.envelope_condition(said, hidden, batch.pitch)
+
+    condition, usual = model.pitch_condition(said, hidden)
+    everything = torch.ones(1, 1, FRAME_PITCH)
+    pitch_weight = said.mask * everything
+    pitch_likelihood = (usual.surprise(batch.pitch) * pitch_weight).sum() / pitch_weight.sum()
+    pitch = flow_loss(model.pitch, usual.relative(batch.pitch).detach(), condition, person, said.mask, everything, everything)
+
+    condition, usual = model.envelope_condition(said, hidden, batch.pitch)
     weight = said.mask * batch.known
-    mean_error = ((mean - batch.frames).abs() * weight).sum() / weight.sum()
-    envelope = flow_loss(model.envelope, batch.frames, condition, person, said.mask, batch.known, batch.heard)
-    return envelope, mean_error, pitch, duration
+    likelihood = (usual.surprise(batch.frames) * weight).sum() / weight.sum()
+    mean_error = ((usual.mean - batch.frames).abs() * weight).sum().detach() / weight.sum()
+    target = usual.relative(batch.frames).detach()
+    envelope = flow_loss(model.envelope, target, condition, person, said.mask, batch.known, batch.heard)
+    return envelope, likelihood, mean_error, pitch, pitch_likelihood, duration
 
 
 def save(path: Path, **values) -> None:
@@ -101,13 +104,13 @@ def train(name: str, steps: int, ids: list[str], work: Path = WORK) -> None:
         set_rate(optimiser, RATE * min(1, step / WARM_UP) * share)
         batch = next(batches)
         with torch.autocast("cpu", torch.bfloat16):
-            envelope, mean, pitch, duration = losses(model, batch)
+            parts = losses(model, batch)
         optimiser.zero_grad()
-        (envelope + MEAN_WEIGHT * mean + PITCH_WEIGHT * pitch + DURATION_WEIGHT * duration).backward()
+        sum(weight * part for weight, part in zip(WEIGHTS, parts)).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         averaged(average, model, min(AVERAGE, step / (step + 10)))
-        recent.append([value.item() for value in (envelope, mean, pitch, duration)])
+        recent.append([value.item() for value in parts])
         if step % REPORT_STEPS == 0 or step == steps:
             current = {key: value.clone() for key, value in model.state_dict().items()}
             model.load_state_dict(average)

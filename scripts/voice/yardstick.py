@@ -93,10 +93,11 @@ class Flow:
         torch.manual_seed(SEED)
         with torch.no_grad():
             hidden, _, _ = model.encode(batch.said)
-            condition, frames = model.envelope_condition(batch.said, hidden, batch.pitch)
+            condition, usual = model.envelope_condition(batch.said, hidden, batch.pitch)
+            frames = usual.mean
             if steps > 0:
                 noise = temperature * torch.randn_like(frames)
-                frames = model.envelope.draw(noise, condition, model.person(batch.said.person), batch.said.mask, steps)
+                frames = usual.absolute(model.envelope.draw(noise, condition, model.person(batch.said.person), batch.said.mask, steps))
             rows = rows_between(frames)[0].numpy()
         return rows * self.data.deviation[PITCH_VALUES:] + self.data.mean[PITCH_VALUES:]
 
