@@ -21,7 +21,8 @@ import { PhoneTrack } from '../../workers/engines/syrinx/track.js';
 
 const vowelSign = /[aeiouyæøœɐɑɒɔɘəɚɛɜɝɞɤɨɪɯɵɶʉʊʌʏᵻ]|[lmnrŋ]̩/u;
 /** A vowel or a diphthong, or consonants; each with its marks. espeak-ng writes some in one ("ja"). */
-const sound = /[aeiouyæøœɐɑɒɔɘəɚɛɜɝɞɤɨɪɯɵɶʉʊʌʏᵻ][aeiouyæøœɐɑɒɔɘəɚɛɜɝɞɤɨɪɯɵɶʉʊʌʏᵻː\p{M}-]*|[^aeiouyæøœɐɑɒɔɘəɚɛɜɝɞɤɨɪɯɵɶʉʊʌʏᵻ]+/gu;
+const sound =
+  /[aeiouyæøœɐɑɒɔɘəɚɛɜɝɞɤɨɪɯɵɶʉʊʌʏᵻ][aeiouyæøœɐɑɒɔɘəɚɛɜɝɞɤɨɪɯɵɶʉʊʌʏᵻː\p{M}-]*|[^aeiouyæøœɐɑɒɔɘəɚɛɜɝɞɤɨɪɯɵɶʉʊʌʏᵻ]+/gu;
 
 /** espeak-ng's symbols, numbered as they come. */
 class SymbolSet {
@@ -43,7 +44,10 @@ class SymbolSet {
     const stress: number[] = [];
     for (const symbol of group.replaceAll(/\([a-z-]*\)/g, '').split('_')) {
       let stressed = /[ˈˌ]/.test(symbol) ? 1 : 0;
-      for (const [bare] of symbol.normalize('NFD').replaceAll(/[ˈˌ\d‍͡"^]/gu, '').matchAll(sound)) {
+      for (const [bare] of symbol
+        .normalize('NFD')
+        .replaceAll(/[ˈˌ\d‍͡"^]/gu, '')
+        .matchAll(sound)) {
         if (!/\p{L}/u.test(bare)) continue;
         const id = this.#id(bare);
         const vowel = this.#vowels.has(id);
