@@ -371,7 +371,7 @@ export const createCalls = (parts: CallsParts): Answers => {
       const { keyIds, next, rows } = past.requests.page(question);
       const accountIds = new Set(rows.flatMap(({ request }) => request.accountId ?? []));
       const of = { accountId: question.accountId, accountIds: [...accountIds], keyIds: [...keyIds] };
-      // The call for the names refuses a member who asks for another account.
+      // `names` refuses a member who asks for another account.
       const names = await administration.names(sessionOf(caller).user, of);
       return { rows: rows.map(requestRow), next, ...names };
     },

@@ -285,8 +285,11 @@ export class Context implements SpeechContext {
     return !this.#parts.generations.isCurrent(this.#generation);
   }
 
-  /** What its listener still needs; `null` while there is no speech to be made, and none is about to come. */
-  get demand(): Demand | null {
+  /**
+   * What its listener still needs; `null` while there is no speech to be made, and none is about to come. A listener who has taken
+   * nothing for long leaves the load with this call: it needs nothing until it returns.
+   */
+  demandNow(): Demand | null {
     const { listener, schedule } = this;
     const { scheduler } = this.#parts;
     const isStill = scheduler.nowMs() - listener.takenAtMs > UNTAKEN_MS_MAX;

@@ -268,7 +268,10 @@ export class Dispatcher implements Speech {
   }
 
   *#demands(): Iterable<Demand> {
-    for (const { demand } of this.#contexts.values()) if (demand !== null) yield demand;
+    for (const context of this.#contexts.values()) {
+      const demand = context.demandNow();
+      if (demand !== null) yield demand;
+    }
   }
 
   async #measure(): Promise<void> {
@@ -287,7 +290,7 @@ export class Dispatcher implements Speech {
     this.#measuredMs = nowMs;
     this.#idleCpuMs = idleMs;
     for (const { listener } of this.#contexts.values()) listener.standsStill(nowMs);
-    this.#scheduler.retry();
+    this.#scheduler.wake();
     if (nowMs - this.#costsKeptMs >= COSTS_KEPT_MS) {
       this.#costsKeptMs = nowMs;
       void this.#keepCosts();

@@ -253,7 +253,7 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
-    this.audio = new AudioBudget(options.bounds.unsentAudioBytesMax, () => this.#wake());
+    this.audio = new AudioBudget(options.bounds.unsentAudioBytesMax, () => this.wake());
   }
 
   get runningSegments(): number {
@@ -306,7 +306,7 @@ export class Scheduler {
     this.#hold(context);
     this.#forgetIfEmpty(group);
     // The other contexts of the group may have waited for the audio that is now forgotten.
-    if ((wasFull && !group.isFull()) || (!hadRoom && group.hasRoom())) this.#wake();
+    if ((wasFull && !group.isFull()) || (!hadRoom && group.hasRoom())) this.wake();
   }
 
   /** @returns the number of the clock that says what the context's group has had; none if all clocks are in use */
@@ -322,12 +322,7 @@ export class Scheduler {
   /** Stops and resumes starting segments, while no thread can take one. */
   setPaused(isPaused: boolean): void {
     this.#isPaused = isPaused;
-    if (!isPaused) this.#wake();
-  }
-
-  /** The machine may have room for contexts that found none. */
-  retry(): void {
-    this.#wake();
+    if (!isPaused) this.wake();
   }
 
   enqueue(context: ScheduledContext, segment: ScheduledSegment): void {
@@ -342,7 +337,7 @@ export class Scheduler {
     if (queued.length === 0) context.readySinceMs = this.nowMs();
     queued.push(segment);
     this.#waiting.add(context);
-    this.#wake();
+    this.wake();
   }
 
   /** The client asked for the audio that an encoder may hold back. If all else is made, the context waited for that. */
@@ -420,11 +415,11 @@ export class Scheduler {
       this.#hold(context);
     } finally {
       const opensGroup = (wasFull && !group.isFull()) || (!hadRoom && group.hasRoom());
-      if (isFirst || opensGroup) this.#wake();
+      if (isFirst || opensGroup) this.wake();
     }
     if (!context.isGated || this.isGateShut(context)) return;
     this.#open(context);
-    this.#wake();
+    this.wake();
   }
 
   /** The listener, the socket that it shares or the account has much audio to take. */
@@ -444,8 +439,8 @@ export class Scheduler {
     return this.audio.isFull(account, runningBytes);
   }
 
-  /** The one loop that starts segments; called whenever something could have become startable. */
-  #wake(): void {
+  /** The one loop that starts segments; called whenever something could have become startable, as when the machine may have room. */
+  wake(): void {
     while (!this.#isPaused && this.#running < this.#options.jobsMax) {
       const next = this.#next();
       if (next === undefined) return;
@@ -565,7 +560,7 @@ export class Scheduler {
       this.#hold(context);
     } finally {
       for (const { segment, move } of context.running) move(context.startOf(segment.index));
-      this.#wake();
+      this.wake();
     }
   }
 

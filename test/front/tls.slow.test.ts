@@ -95,7 +95,7 @@ t.test(
     await (await front.sent(speak('/v1/tts/stream'))).response();
     const known = await openFrom(t, front.port, '127.0.0.1', 6 * atOnce);
     t.match(await (await front.sent(speak('/v1/tts/stream'))).response(), { status: 200 });
-    t.equal(openIn(known), 6 * atOnce, 'an address that has shown a key makes as many as it needs');
+    t.equal(openIn(known), 6 * atOnce, 'an address that has shown a key opens all of them');
   },
 );
 

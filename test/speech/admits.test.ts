@@ -76,6 +76,15 @@ const createContext = (framing: Framing = 'socket') => {
   return { asked, context, ends, finish, frames, machine, scheduler, sent, time };
 };
 
+/** A frame of the first segment. */
+const audio = {
+  type: 'audio',
+  contextId: 1,
+  segment: 0,
+  durationMs: 1_500,
+  bytes: Buffer.alloc(1),
+} as const;
+
 t.test('a flush of nothing is answered at once, and the actor does not hear of it', (t) => {
   const { context, frames, sent } = createContext();
   for (const flushId of ['one', 'two']) context.flush(flushId);
@@ -99,13 +108,6 @@ t.test('a release cancels the job that runs, once', (t) => {
 });
 
 t.test('a whole result is charged when it is complete: a client that leaves before pays nothing', (t) => {
-  const audio = {
-    type: 'audio',
-    contextId: 1,
-    segment: 0,
-    durationMs: 1_500,
-    bytes: Buffer.alloc(1),
-  } as const;
   for (const [framing, charged] of [
     ['stream', 41],
     ['whole', 0],
@@ -136,10 +138,10 @@ t.test('text that waits for its turn to be cut counts, so that a burst is not un
   time.readMs = limits.sliceMsMax + 1;
   context.append('a'.repeat(100));
   time.readMs = 0;
-  t.match(context.demand, { isAwaiting: true });
-  t.ok(context.demand!.remainingMs > 5_000, `${context.demand!.remainingMs} ms`);
+  t.match(context.demandNow(), { isAwaiting: true });
+  t.ok(context.demandNow()!.remainingMs > 5_000, `${context.demandNow()!.remainingMs} ms`);
   context.release();
-  t.equal(context.demand, null);
+  t.equal(context.demandNow(), null);
   t.end();
 });
 
@@ -147,7 +149,7 @@ t.test('a context without words asks, also while a flush of white space is answe
   const { asked, context } = createContext();
   t.equal(context.admits('aaaaa'), false);
   context.append(' ');
-  t.equal(context.demand, null, 'white space alone is no demand');
+  t.equal(context.demandNow(), null, 'white space alone is no demand');
   context.flush('f');
   t.equal(context.activity, 'speaking');
   t.equal(context.admits('aaaaaaa'), false);
@@ -162,7 +164,7 @@ t.test(
     for (const text of ['a', 'a'.repeat(24) + ' '.repeat(15), ' ', ' b']) {
       t.equal(context.admits(text), false);
       context.append(text);
-      t.equal(context.demand, null);
+      t.equal(context.demandNow(), null);
       time.nowMs += 500;
     }
     t.equal(context.activity, 'holding');
@@ -191,7 +193,7 @@ t.test(
       time.nowMs = nowMs;
       context.append(' ');
       t.equal(context.admits('a'), isServed, `after ${nowMs} ms`);
-      t.equal(context.demand !== null, isCounted, `its words count, after ${nowMs} ms`);
+      t.equal(context.demandNow() !== null, isCounted, `its words count, after ${nowMs} ms`);
     }
     t.equal(asked.length, 1);
   },
@@ -218,7 +220,7 @@ t.test('text that is long to say counts with its spoken form as soon as it is be
     const { context } = createContext();
     context.append(text, [{ text, ...(form !== undefined && { form }) }]);
     context.flush('f');
-    const { remainingMs } = context.demand!;
+    const { remainingMs } = context.demandNow()!;
     t.ok(remainingMs > leastMs && remainingMs < 2 * leastMs, `${text}: ${remainingMs} ms`);
     t.equal(context.schedule.unsent.ms, remainingMs, 'and so for the bounds of unsent audio');
     context.release();
@@ -234,13 +236,13 @@ t.test('a segment longer than its estimate counts until it is complete', async (
   for (let arrivedMs = 300; arrivedMs <= 12_000; arrivedMs += 300) {
     time.nowMs = arrivedMs;
     context.deliver(audio);
-    const { remainingMs } = context.demand!;
+    const { remainingMs } = context.demandNow()!;
     if (arrivedMs > 840) t.equal(remainingMs, 2_000, `at ${arrivedMs} ms`);
     t.ok(context.schedule.unsent.ms >= arrivedMs, 'no audio is missing from the bounds');
   }
   finish({ type: 'done', samples: 12_000, effort: { startedMs: 0, computeMs: 15 } });
   await setImmediate();
-  t.equal(context.demand, null);
+  t.equal(context.demandNow(), null);
   t.equal(context.schedule.unsent.ms, 12_000);
   context.release();
 });
@@ -284,20 +286,20 @@ t.test('each part of a divided segment has its own words and forms, and the char
 
 t.test('what a listener needs: since when it waits for first audio, then how much it has in hand', (t) => {
   const { context, time } = createContext();
-  t.equal(context.demand, null, 'nothing to be made');
+  t.equal(context.demandNow(), null, 'nothing to be made');
   time.nowMs = 1_000;
   context.append('Well');
-  t.equal(context.demand, null, 'nothing of it is spoken yet');
+  t.equal(context.demandNow(), null, 'nothing of it is spoken yet');
   context.append(', this is a whole sentence of some length. And');
-  t.match(context.demand, { isAwaiting: true, slackMs: 0 });
+  t.match(context.demandNow(), { isAwaiting: true, slackMs: 0 });
   time.nowMs = 1_400;
-  t.match(context.demand, { isAwaiting: true, slackMs: -400 });
+  t.match(context.demandNow(), { isAwaiting: true, slackMs: -400 });
   context.deliver({ type: 'audio', contextId: 1, segment: 0, durationMs: 1_000, bytes: Buffer.alloc(1) });
-  t.match(context.demand, { isAwaiting: false, slackMs: 1_000 });
+  t.match(context.demandNow(), { isAwaiting: false, slackMs: 1_000 });
   time.nowMs = 1_600;
-  t.match(context.demand, { isAwaiting: false, slackMs: 1_000 }, 'it has not taken its audio');
+  t.match(context.demandNow(), { isAwaiting: false, slackMs: 1_000 }, 'it has not taken its audio');
   context.release();
-  t.equal(context.demand, null);
+  t.equal(context.demandNow(), null);
   t.end();
 });
 
@@ -307,9 +309,9 @@ t.test('a context that waits for the audio of its own account takes nothing from
   scheduler.audio.change('default', part);
   context.append('This is a whole sentence of some length. And');
   t.equal(context.schedule.running.length, 0);
-  t.equal(context.demand, null, 'no thread works for it');
+  t.equal(context.demandNow(), null, 'no thread works for it');
   scheduler.audio.change('default', -part);
-  t.match(context.demand, { isAwaiting: true }, 'now it is being made');
+  t.match(context.demandNow(), { isAwaiting: true }, 'now it is being made');
   context.release();
   t.end();
 });
@@ -320,13 +322,6 @@ t.test(
     const { context, finish, machine, scheduler, time } = createContext();
     const part = limits.unsentAudioBytesMax / 2;
     context.append('This is a whole sentence of some length. This is another sentence of the text. And');
-    const audio = {
-      type: 'audio',
-      contextId: 1,
-      segment: 0,
-      durationMs: 1_500,
-      bytes: Buffer.alloc(1),
-    } as const;
     context.deliver(audio);
     context.handed(audio);
     scheduler.audio.change('default', part);
@@ -334,19 +329,19 @@ t.test(
     await setImmediate();
     t.equal(context.schedule.running.length, 0, 'the gate is shut');
     time.nowMs += 19_000;
-    t.not(context.demand, null, 'it may take audio at any moment');
+    t.not(context.demandNow(), null, 'it may take audio at any moment');
     time.nowMs += 2_000;
-    t.equal(context.demand, null);
+    t.equal(context.demandNow(), null);
     machine.hasRoom = false;
     scheduler.audio.change('default', -part);
     t.equal(context.schedule.running.length, 0, 'the gate is open, and others have its place');
     machine.hasRoom = true;
-    scheduler.retry();
+    scheduler.wake();
     t.equal(context.schedule.running.length, 0, 'it does not ask all the time');
     time.nowMs += 250;
-    scheduler.retry();
+    scheduler.wake();
     t.equal(context.schedule.running.length, 1);
-    t.not(context.demand, null);
+    t.not(context.demandNow(), null);
     context.release();
   },
 );
