@@ -13,7 +13,7 @@ import type { VoiceCost } from '../threads/voices.js';
 
 /** What nothing is known of, in CPU time: our own voice and mp3 on a machine of 2020. */
 const UNKNOWN: VoiceCost = { cpu: 0.02, beginMs: 8 };
-const UNKNOWN_ENCODING = 0.005;
+const UNKNOWN_ENCODING: VoiceCost = { cpu: 0.005, beginMs: 0 };
 
 /** Speech over which the mean is taken, in milliseconds: half of a figure's weight is on so much. */
 const HALF_SPEECH_MS = 20_000;
@@ -51,23 +51,19 @@ class Mean {
 class Cost {
   readonly #cpu: Mean;
   readonly #begin: Mean;
-  /** It comes from work, or from a measurement. */
-  isKnown: boolean;
 
-  constructor({ cpu, beginMs }: VoiceCost, isKnown: boolean) {
+  constructor({ cpu, beginMs }: VoiceCost) {
     this.#cpu = new Mean(cpu, HALF_SPEECH_MS);
     this.#begin = new Mean(beginMs, HALF_BEGUN);
-    this.isKnown = isKnown;
   }
 
   get figure(): VoiceCost {
     return { cpu: this.#cpu.value, beginMs: this.#begin.value };
   }
 
-  add({ cpuMs, aroundCpuMs, speechMs, begun, beginMs }: Effort): void {
-    this.#cpu.add(cpuMs + aroundCpuMs, speechMs);
+  add({ cpuMs, speechMs, begun, beginMs }: Effort): void {
+    this.#cpu.add(cpuMs, speechMs);
     this.#begin.add(beginMs, begun);
-    this.isKnown ||= speechMs > 0;
   }
 }
 
@@ -105,7 +101,7 @@ export class Costs {
         [costs.#encodings, kept?.encodings],
       ] as const)
         for (const [name, figure] of Object.entries(figures ?? {}).slice(0, KEPT_MAX))
-          if (isFigure(figure)) table.set(name, new Cost(figure, true));
+          if (isFigure(figure)) table.set(name, new Cost(figure));
     } catch {
       // The loads measure everything again.
     }
@@ -124,11 +120,8 @@ export class Costs {
 
   /** Counts what the threads did. */
   add(voices: ReadonlyMap<string, Effort>, encodings: ReadonlyMap<Encoding, Effort>): void {
-    for (const [voiceId, effort] of voices)
-      if (effort.speechMs > 0) this.#known(this.#voices, voiceId, UNKNOWN).add(effort);
-    for (const [encoding, effort] of encodings)
-      if (effort.speechMs > 0)
-        this.#known(this.#encodings, encoding, { cpu: UNKNOWN_ENCODING, beginMs: 0 }).add(effort);
+    this.#add(this.#voices, voices, UNKNOWN);
+    this.#add(this.#encodings, encodings, UNKNOWN_ENCODING);
   }
 
   /** CPU time of a millisecond of speech, and of the first step of a segment, in milliseconds. */
@@ -138,27 +131,28 @@ export class Costs {
 
   /** CPU time of a millisecond of speech, in milliseconds. */
   encoding(encoding: Encoding): number {
-    return this.#encodings.get(encoding)?.figure.cpu ?? UNKNOWN_ENCODING;
+    return (this.#encodings.get(encoding)?.figure ?? UNKNOWN_ENCODING).cpu;
   }
 
   /** Writes the file, once at a time. @throws if the disk refuses */
   async keep(): Promise<void> {
     const figures = (table: ReadonlyMap<string, Cost>) =>
-      Object.fromEntries(
-        [...table].filter(([, { isKnown }]) => isKnown).map(([name, { figure }]) => [name, figure]),
-      );
+      Object.fromEntries([...table].map(([name, { figure }]) => [name, figure]));
     await this.#file?.write({ voices: figures(this.#voices), encodings: figures(this.#encodings) });
   }
 
   #measured(table: Map<string, Cost>, name: string, cost: VoiceCost): void {
     if (!isFigure(cost)) return;
     const known = table.get(name);
-    if (known === undefined || !agree(known.figure, cost)) table.set(name, new Cost(cost, true));
+    if (known === undefined || !agree(known.figure, cost)) table.set(name, new Cost(cost));
   }
 
-  #known(table: Map<string, Cost>, name: string, unknown: VoiceCost): Cost {
-    let cost = table.get(name);
-    if (cost === undefined) table.set(name, (cost = new Cost(unknown, false)));
-    return cost;
+  #add(table: Map<string, Cost>, efforts: ReadonlyMap<string, Effort>, unknown: VoiceCost): void {
+    for (const [name, effort] of efforts) {
+      if (effort.speechMs <= 0) continue;
+      const cost = table.get(name) ?? new Cost(unknown);
+      table.set(name, cost);
+      cost.add(effort);
+    }
   }
 }

@@ -281,10 +281,7 @@ export class Dispatcher implements Speech {
     const nowMs = monotonicMs();
     const { voices, encodings } = this.threads.takeEffort();
     this.#costs.add(voices, encodings);
-    const speechMs = [...voices.values(), ...encodings.values()].reduce(
-      (sum, { cpuMs, aroundCpuMs }) => sum + cpuMs + aroundCpuMs,
-      0,
-    );
+    const speechMs = [...voices.values(), ...encodings.values()].reduce((sum, { cpuMs }) => sum + cpuMs, 0);
     if (idleMs !== null && this.#idleCpuMs !== null)
       this.#cores.add(nowMs, nowMs - this.#measuredMs, idleMs - this.#idleCpuMs, speechMs);
     this.#measuredMs = nowMs;

@@ -7,36 +7,31 @@ import { monotonicMs } from '../monotonic.js';
 
 /** The cost of some work, and the speech that it made. */
 export interface Effort {
-  /** CPU time of the thread in this work; its cost on the GPU, if the thread waits for one in it. */
+  /**
+   * CPU time of the thread in this work, and between it and the work before: messages, and garbage collection. If the
+   * thread waits for a GPU in the work, what that costs takes the place of its CPU time.
+   */
   readonly cpuMs: number;
-  /** CPU time of the thread between this work and the work before: messages, and garbage collection. */
-  readonly aroundCpuMs: number;
   readonly speechMs: number;
   /** Segments that were begun: first steps, of a synthesis thread. */
   readonly begun: number;
-  /** CPU time of these first steps; their cost on the GPU. */
+  /** The cost of these first steps alone. */
   readonly beginMs: number;
 }
 
+/** The columns of a row. */
+const fields = ['cpuMs', 'speechMs', 'begun', 'beginMs'] as const satisfies readonly (keyof Effort)[];
+
 /** Adds up the efforts of several threads. */
 export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<Key, Effort> => {
-  const sums = new Map<Key, Effort>();
+  const sums = new Map<Key, Record<keyof Effort, number>>();
   for (const [key, effort] of efforts) {
     const sum = sums.get(key);
-    if (sum === undefined) sums.set(key, effort);
-    else
-      sums.set(key, {
-        cpuMs: sum.cpuMs + effort.cpuMs,
-        aroundCpuMs: sum.aroundCpuMs + effort.aroundCpuMs,
-        speechMs: sum.speechMs + effort.speechMs,
-        begun: sum.begun + effort.begun,
-        beginMs: sum.beginMs + effort.beginMs,
-      });
+    if (sum === undefined) sums.set(key, { ...effort });
+    else for (const field of fields) sum[field] += effort[field];
   }
   return sums;
 };
-
-const FIELDS = 5;
 
 /** CPU time of the calling thread, in milliseconds. */
 export const threadCpuMs = (): number => {
@@ -55,7 +50,7 @@ export class EffortTable {
 
   /** @param source rows of a new table, or the memory of one */
   constructor(source: number | SharedArrayBuffer) {
-    const rowBytes = FIELDS * Float64Array.BYTES_PER_ELEMENT;
+    const rowBytes = fields.length * Float64Array.BYTES_PER_ELEMENT;
     this.buffer = typeof source === 'number' ? new SharedArrayBuffer(source * rowBytes) : source;
     this.rows = this.buffer.byteLength / rowBytes;
     this.#totals = new Float64Array(this.buffer);
@@ -74,15 +69,13 @@ export class EffortTable {
     let aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
     return (row, speechMs, isFirst = false, costMs) => {
       this.#endedCpuMs = threadCpuMs();
-      const cpuMs = costMs ?? this.#endedCpuMs - startCpuMs;
-      this.#add(row, 0, cpuMs);
-      this.#add(row, 1, aroundCpuMs);
+      const ownMs = costMs ?? this.#endedCpuMs - startCpuMs;
+      const first = isFirst ? { begun: 1, beginMs: ownMs } : { begun: 0, beginMs: 0 };
+      const effort = { cpuMs: ownMs + aroundCpuMs, speechMs, ...first };
       aroundCpuMs = 0;
-      this.#add(row, 2, speechMs);
-      if (isFirst) {
-        this.#add(row, 3, 1);
-        this.#add(row, 4, cpuMs);
-      }
+      // Only its own thread writes to it.
+      for (const [column, field] of fields.entries())
+        this.#totals[row * fields.length + column]! += effort[field];
       return monotonicMs() - startMs;
     };
   }
@@ -94,24 +87,13 @@ export class EffortTable {
 
   /** Front: the growth of a row since this was last called. */
   take(row: number): Effort {
-    const grown = (field: number) => this.#grown(row, field);
-    return {
-      ...{ cpuMs: grown(0), aroundCpuMs: grown(1), speechMs: grown(2) },
-      ...{ begun: grown(3), beginMs: grown(4) },
-    };
-  }
-
-  #add(row: number, field: number, more: number): void {
-    const at = row * FIELDS + field;
-    // Only its own thread writes to it.
-    this.#totals[at] = (this.#totals[at] ?? 0) + more;
-  }
-
-  #grown(row: number, field: number): number {
-    const at = row * FIELDS + field;
-    const total = this.#totals[at] ?? 0;
-    const grown = total - (this.#taken[at] ?? 0);
-    this.#taken[at] = total;
+    const grown = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+    for (const [column, field] of fields.entries()) {
+      const at = row * fields.length + column;
+      const total = this.#totals[at]!;
+      grown[field] = total - this.#taken[at]!;
+      this.#taken[at] = total;
+    }
     return grown;
   }
 }

@@ -335,7 +335,7 @@ class Machine {
   readonly #contexts = new Set<SimulatedContext>();
   readonly #freeMs = Array.from({ length: THREADS }, () => 0);
   readonly #costs = Costs.unknown();
-  #effort = { cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+  #effort = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
 
   constructor(cpuPerMs: number) {
     this.#cpuPerMs = cpuPerMs;
@@ -367,7 +367,7 @@ class Machine {
     this.nowMs++;
     if (this.nowMs % 250 === 0) {
       this.#costs.add(new Map([['ada', this.#effort]]), new Map());
-      this.#effort = { cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+      this.#effort = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
     }
     for (let thread = 0; thread < THREADS; thread++)
       while (this.#freeMs[thread]! < this.nowMs) {

@@ -92,7 +92,7 @@ export const simulate = async (
   const speaking = new Set<number>();
   const costs = Costs.unknown();
   const capacity = admission?.({ demands: () => [...speaking].map(demandOf), costs });
-  let effort = { cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+  let effort = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
   const none: Effort = effort;
   let measuredMs = 0;
   const measure = (): void => {
