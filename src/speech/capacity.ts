@@ -81,19 +81,15 @@ const LARGER_TIMES = 4;
 /** A burst lasts this long. The next one can begin after `CALM_MS` in which the usual time was enough for everyone. */
 const BURST_MS = 1_000;
 const CALM_MS = 5_000;
-/** How long a listener may wait for first audio before anybody is refused for it; and in a burst. */
-const FIRST_AUDIO_MS_MAX = 150;
-const BURST_FIRST_AUDIO_MS_MAX = 1_000;
-/** What a listener is to have in hand: an engine makes whole chunks of up to a second, and threads are not equally busy. */
-const IN_HAND_MS = 1_600;
-const BURST_IN_HAND_MS = 1_000;
-/** For a small account, beside a large one. */
-const SMALL_IN_HAND_MS = 500;
-/** What the rule asks for each listener. */
+/**
+ * What the rule asks for each listener: how long it may wait for first audio before anybody is refused for it, and what it is to
+ * have in hand, because an engine makes whole chunks of up to a second, and threads are not equally busy. `small`: when a
+ * small account asks beside a large one.
+ */
 const terms = {
-  usual: { firstAudioMsMax: FIRST_AUDIO_MS_MAX, inHandMs: IN_HAND_MS },
-  burst: { firstAudioMsMax: BURST_FIRST_AUDIO_MS_MAX, inHandMs: BURST_IN_HAND_MS },
-  small: { firstAudioMsMax: BURST_FIRST_AUDIO_MS_MAX, inHandMs: SMALL_IN_HAND_MS },
+  usual: { firstAudioMsMax: 150, inHandMs: 1_600 },
+  burst: { firstAudioMsMax: 1_000, inHandMs: 1_000 },
+  small: { firstAudioMsMax: 1_000, inHandMs: 500 },
 } as const;
 type Terms = keyof typeof terms;
 /** In hand is not more than this work makes, in milliseconds of CPU time: slow voices have short chunks. */
