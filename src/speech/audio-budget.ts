@@ -47,7 +47,7 @@ export class AudioBudget {
     return false;
   }
 
-  /** The account has its part without so many of its bytes. */
+  /** The account would have its part without so many of its bytes. */
   isFull(account: string, withoutBytes: number): boolean {
     return this.#budget.takenBy(account) > withoutBytes && this.#budget.left(account) + withoutBytes <= 0;
   }
@@ -71,27 +71,39 @@ export class AudioBudget {
 }
 
 /**
- * The audio of one context that its socket does not have yet.
+ * The audio of one context: where each segment begins in it, and what its socket does not have yet.
  *
  * Audio is handed over in the order of its segments, and often before its segment is finished and the duration known.
  * A running segment counts with its estimate, or with what was handed over of it if that is more; then with its duration.
  */
-export class UnsentAudio {
+export class ContextAudio {
   /** Started segments with audio that is not handed over, in the order of their audio. */
   readonly #segments: { readonly index: number; ms: number; isFinished: boolean }[] = [];
+  /** Of the segments before them. */
+  #settledMs = 0;
   /** Handed over of the first of them. */
   #handedMs = 0;
+  /** Of finished segments. */
+  madeMs = 0;
 
-  /** Never negative, but for rounding, unless more was handed over than was made. */
+  /** Unsent. Never negative, but for rounding, unless more was handed over than was made. */
   get ms(): number {
-    return this.#segments.reduce((sum, { ms }) => sum + ms, -this.#handedMs);
+    const [first] = this.#segments;
+    const moreMs = first === undefined || first.isFinished ? 0 : Math.max(0, this.#handedMs - first.ms);
+    return this.#segments.reduce((sum, { ms }) => sum + ms, moreMs - this.#handedMs);
+  }
+
+  /** Position of the first sample of the segment with this index. */
+  startOf(index: number): number {
+    let startMs = this.#settledMs;
+    for (const segment of this.#segments) if (segment.index < index) startMs += segment.ms;
+    return startMs;
   }
 
   started(index: number, estimatedMs: number): void {
     const again = this.#segments.find((segment) => segment.index === index);
     if (again === undefined) this.#segments.push({ index, ms: estimatedMs, isFinished: false });
     else again.ms = estimatedMs;
-    this.#settle();
   }
 
   /** It will be started again: until then it counts with what was handed over of it. */
@@ -104,6 +116,7 @@ export class UnsentAudio {
     if (segment === undefined) return;
     segment.ms = durationMs;
     segment.isFinished = true;
+    this.madeMs += durationMs;
     this.#settle();
   }
 
@@ -114,12 +127,9 @@ export class UnsentAudio {
 
   #settle(): void {
     for (let [first] = this.#segments; first !== undefined; [first] = this.#segments) {
-      if (!first.isFinished) {
-        first.ms = Math.max(first.ms, this.#handedMs);
-        return;
-      }
-      if (this.#handedMs < first.ms) return;
+      if (!first.isFinished || this.#handedMs < first.ms) return;
       this.#handedMs -= first.ms;
+      this.#settledMs += first.ms;
       this.#segments.shift();
     }
   }

@@ -344,7 +344,7 @@ export class Context implements SpeechContext {
     const { metrics, scheduler } = this.#parts;
     const lateMs = this.listener.arrived(scheduler.nowMs(), segment, durationMs);
     if (!this.listener.isFile) metrics.playback(lateMs);
-    scheduler.came(this.schedule, segment, this.listener.arrivedMs - this.schedule.startOf(segment));
+    scheduler.came(this.schedule, segment, this.listener.arrivedMs - this.schedule.audio.startOf(segment));
   }
 
   /** The scheduler calls it while it serves any context: a fault must end only this one. */

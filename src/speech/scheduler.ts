@@ -21,7 +21,7 @@ import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 import type { Segment } from '../text/segments.js';
 import type { ClockTable } from '../threads/playback-clock.js';
-import { AudioBudget, UnsentAudio } from './audio-budget.js';
+import { AudioBudget, ContextAudio } from './audio-budget.js';
 import type { Listener } from './listener.js';
 
 export interface SchedulerOptions {
@@ -100,11 +100,7 @@ export class ScheduledContext {
   readonly group: ContextGroup;
   readonly queued: ScheduledSegment[] = [];
   readonly running: RunningSegment[] = [];
-  readonly unsent = new UnsentAudio();
-  /** Finished before an earlier segment: an idle thread ran them. */
-  finishedEarly: readonly { readonly index: number; readonly durationMs: number }[] = [];
-  /** Audio of its finished segments. */
-  madeMs = 0;
+  readonly audio = new ContextAudio();
   /** Handed over before the utterance that is being spoken. */
   handedBeforeMs = 0;
   /** One more than the index of the last segment that was started. */
@@ -121,9 +117,8 @@ export class ScheduledContext {
   rankMs = 0;
   /** When other first audio of its account last started. */
   accountMs = 0;
-  /** What it has of the audio budget, and of its group's expected audio. */
-  heldBytes = 0;
-  expectedInGroupMs = 0;
+  /** What it has of its group's expected audio. */
+  heldMs = 0;
 
   constructor(options: ScheduledOptions, group: ContextGroup) {
     this.options = options;
@@ -137,17 +132,17 @@ export class ScheduledContext {
 
   /** Made and not handed over; below zero while the segment that is being handed over runs. */
   get unsentMs(): number {
-    return this.madeMs - this.options.listener.handedMs;
+    return this.audio.madeMs - this.options.listener.handedMs;
   }
 
-  /** Bytes of its audio that is unsent, or that its running segments are expected to make. */
-  get unsentBytes(): number {
-    return this.unsent.ms * this.options.bytesPerMs;
+  /** What it has of the audio budget. */
+  get heldBytes(): number {
+    return Math.round(this.heldMs * this.options.bytesPerMs);
   }
 
   /** Milliseconds of speech of segments that are finished, running or queued; the latter two are estimated. */
   get expectedMs(): number {
-    let expectedMs = this.madeMs;
+    let expectedMs = this.audio.madeMs;
     for (const { segment } of this.running) expectedMs += segment.expectedMs;
     for (const segment of this.queued) expectedMs += segment.expectedMs;
     return expectedMs;
@@ -155,7 +150,9 @@ export class ScheduledContext {
 
   /** When the next segment to start is due. */
   get dueMs(): number {
-    return this.options.listener.clock.at(this.startOf(this.queued[0]?.index ?? Number.POSITIVE_INFINITY));
+    return this.options.listener.clock.at(
+      this.audio.startOf(this.queued[0]?.index ?? Number.POSITIVE_INFINITY),
+    );
   }
 
   /** The next segment ran before. The audio after it waits for it, and would keep the gate shut for ever. */
@@ -171,13 +168,9 @@ export class ScheduledContext {
     );
   }
 
-  /** Position of the first sample of the segment with this index. */
-  startOf(index: number): number {
-    let startMs = this.madeMs;
-    if (this.running.length === 0 && this.finishedEarly.length === 0) return startMs;
-    for (const { segment } of this.running) if (segment.index < index) startMs += segment.expectedMs;
-    for (const early of this.finishedEarly) if (early.index > index) startMs -= early.durationMs;
-    return startMs;
+  /** What comes before its running segments has another length. */
+  moveRunning(): void {
+    for (const { segment, move } of this.running) move(this.audio.startOf(segment.index));
   }
 }
 
@@ -359,30 +352,25 @@ export class Scheduler {
     if (durationMs + entry.moreMs <= entry.segment.expectedMs) return;
     entry.moreMs = MORE_MS;
     entry.segment.expectedMs = durationMs + MORE_MS;
-    for (const { segment, move } of context.running) move(context.startOf(segment.index));
-    context.unsent.started(index, entry.segment.expectedMs);
+    context.audio.started(index, entry.segment.expectedMs);
+    context.moveRunning();
     this.#hold(context);
   }
 
   /** A running segment is complete. */
   finished(context: ScheduledContext, segment: ScheduledSegment, durationMs: number): void {
     if (!this.#takeRunning(context, segment)) return;
-    context.unsent.finished(segment.index, durationMs);
-    if (!context.isClosed) {
-      context.madeMs += durationMs;
-      const { unfinishedFrom } = context;
-      context.finishedEarly = [...context.finishedEarly, { index: segment.index, durationMs }].filter(
-        ({ index }) => index > unfinishedFrom,
-      );
-      context.group.unsentMs += durationMs;
-    }
+    // Of a closed context nothing more is heard.
+    const heardMs = context.isClosed ? 0 : durationMs;
+    context.audio.finished(segment.index, heardMs);
+    context.group.unsentMs += heardMs;
     this.#ended(context);
   }
 
   /** A running segment did not complete. It runs again, before all queued segments. */
   requeue(context: ScheduledContext, segment: ScheduledSegment): void {
     if (!this.#takeRunning(context, segment)) return;
-    context.unsent.interrupted(segment.index);
+    context.audio.interrupted(segment.index);
     if (!context.isClosed) {
       if (context.queued.length === 0) context.readySinceMs = this.nowMs();
       context.queued.push(segment);
@@ -410,7 +398,7 @@ export class Scheduler {
     const hadRoom = group.hasRoom();
     options.listener.handed(this.nowMs(), durationMs);
     group.unsentMs -= durationMs;
-    context.unsent.handed(durationMs);
+    context.audio.handed(durationMs);
     try {
       this.#hold(context);
     } finally {
@@ -424,15 +412,15 @@ export class Scheduler {
 
   /** The listener, the socket that it shares or the account has much audio to take. */
   isGateShut(context: ScheduledContext): boolean {
-    const { group, runsAgain, unsent, unsentBytes } = context;
+    const { group, runsAgain, audio, options } = context;
     if (runsAgain) return false;
-    if (group.isFull() || unsent.ms > this.#options.bounds.unsentAudioMsMax) return true;
-    return !this.audio.hasRoomFor(accountOf(context), unsentBytes);
+    const unsentMs = audio.ms;
+    if (group.isFull() || unsentMs > this.#options.bounds.unsentAudioMsMax) return true;
+    return !this.audio.hasRoomFor(accountOf(context), unsentMs * options.bytesPerMs);
   }
 
   /** Nothing more is made for the account, even when all that runs is heard, until listeners take the audio that they have. */
   isStuck(account: string): boolean {
-    if (!this.audio.isFull(account, 0)) return false;
     let runningBytes = 0;
     for (const context of this.#speaking)
       if (accountOf(context) === account) runningBytes += context.heldBytes;
@@ -505,11 +493,11 @@ export class Scheduler {
     if (options.listener.isFile) this.#runningFiles++;
     this.#speaking.add(context);
     context.order = ++this.#order;
-    const startMs = context.startOf(segment.index);
+    const startMs = context.audio.startOf(segment.index);
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
     const entry: RunningSegment = { segment, moreMs: 0, move: () => undefined };
     running.push(entry);
-    context.unsent.started(segment.index, segment.expectedMs);
+    context.audio.started(segment.index, segment.expectedMs);
     this.#hold(context);
     entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
   }
@@ -536,7 +524,7 @@ export class Scheduler {
     const { listener } = context.options;
     listener.resumed(nowMs, segment);
     // A file is due by its length, whatever it waited for.
-    if (!listener.isFile) listener.clock.reach(context.startOf(context.unfinishedFrom), nowMs);
+    if (!listener.isFile) listener.clock.reach(context.audio.startOf(context.unfinishedFrom), nowMs);
   }
 
   #takeRunning({ running }: ScheduledContext, segment: ScheduledSegment): boolean {
@@ -559,22 +547,20 @@ export class Scheduler {
     try {
       this.#hold(context);
     } finally {
-      for (const { segment, move } of context.running) move(context.startOf(segment.index));
+      context.moveRunning();
       this.wake();
     }
   }
 
   /** Takes bytes from the audio budget, or gives them back, until the context has what its unsent audio needs. */
   #hold(context: ScheduledContext): void {
-    const { group, options } = context;
-    const expectedMs = context.isClosed ? 0 : context.unsent.ms;
-    group.expectedMs += expectedMs - context.expectedInGroupMs;
-    context.expectedInGroupMs = expectedMs;
+    const { group, heldBytes, heldMs, isClosed, options } = context;
+    const expectedMs = isClosed ? 0 : context.audio.ms;
     const bytes = Math.round(expectedMs * options.bytesPerMs);
     if (bytes < 0) throw new InvariantError(`more audio was handed over than was made: ${-bytes} bytes`);
-    const changeBytes = bytes - context.heldBytes;
-    context.heldBytes = bytes;
-    this.audio.change(accountOf(context), changeBytes);
+    group.expectedMs += expectedMs - heldMs;
+    context.heldMs = expectedMs;
+    this.audio.change(accountOf(context), bytes - heldBytes);
   }
 
   #forgetIfEmpty(group: ContextGroup): void {

@@ -222,7 +222,7 @@ t.test('text that is long to say counts with its spoken form as soon as it is be
     context.flush('f');
     const { remainingMs } = context.demandNow()!;
     t.ok(remainingMs > leastMs && remainingMs < 2 * leastMs, `${text}: ${remainingMs} ms`);
-    t.equal(context.schedule.unsent.ms, remainingMs, 'and so for the bounds of unsent audio');
+    t.equal(context.schedule.audio.ms, remainingMs, 'and so for the bounds of unsent audio');
     context.release();
   }
   t.end();
@@ -238,12 +238,12 @@ t.test('a segment longer than its estimate counts until it is complete', async (
     context.deliver(audio);
     const { remainingMs } = context.demandNow()!;
     if (arrivedMs > 840) t.equal(remainingMs, 2_000, `at ${arrivedMs} ms`);
-    t.ok(context.schedule.unsent.ms >= arrivedMs, 'no audio is missing from the bounds');
+    t.ok(context.schedule.audio.ms >= arrivedMs, 'no audio is missing from the bounds');
   }
   finish({ type: 'done', samples: 12_000, effort: { startedMs: 0, computeMs: 15 } });
   await setImmediate();
   t.equal(context.demandNow(), null);
-  t.equal(context.schedule.unsent.ms, 12_000);
+  t.equal(context.schedule.audio.ms, 12_000);
   context.release();
 });
 

@@ -2,7 +2,7 @@
  * The scheduler's policy as lists and sorts, which add everything up again on every wake. Too slow for the service, and
  * short enough to be read as the definition that the scheduler must keep.
  */
-import { AudioBudget, UnsentAudio } from '../../src/speech/audio-budget.js';
+import { AudioBudget, ContextAudio } from '../../src/speech/audio-budget.js';
 import type { ScheduledOptions, ScheduledSegment, SchedulerOptions } from '../../src/speech/scheduler.js';
 import type { Policy } from './scheduling.js';
 
@@ -34,7 +34,7 @@ class ScanContext {
   readonly queued: ScheduledSegment[] = [];
   readonly running: RunningSegment[] = [];
   readonly finished: { readonly index: number; readonly durationMs: number }[] = [];
-  readonly unsent = new UnsentAudio();
+  readonly unsent = new ContextAudio();
   /** Counts up with every start of a segment. */
   order = 0;
   readySinceMs = 0;
