@@ -1,12 +1,12 @@
 /** Which job of a synthesis thread runs its next step. */
 import { type Clock, monotonicMs } from '../src/monotonic.js';
 import type { PlaybackClock } from '../src/threads/playback-clock.js';
-import type { Engine } from './engines/engine.js';
+import type { Batches } from './engines/batches.js';
 
 /** What decides with which others a step can run as one. */
 export interface BatchStep {
   /** Its engine must make batches, and be that of the others. */
-  readonly engine: Pick<Engine, 'batchMax'> | undefined;
+  readonly engine: Pick<Batches, 'batchMax'> | undefined;
   /** The same for all of them. */
   readonly window: number;
 }

@@ -20,8 +20,7 @@ import type {
 } from '../src/threads/messages.js';
 import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
 import type { LongStep } from '../src/threads/voices.js';
-import type { EngineChunk, LoadedVoices, PackHold, SegmentSynthesis, StepResult } from './engines/engine.js';
-import { errorOf } from './engines/steps.js';
+import type { Engine, EngineChunk, LoadedVoices, PackHold, SegmentSynthesis } from './engines/engine.js';
 import { type BatchStep, type StepDue, StepQueue } from './step-queue.js';
 
 /** Milliseconds between attempts to load the voices. The thread stays meanwhile: piscina would not replace it. */
@@ -34,6 +33,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** The next step of a job. */
 interface JobStep extends BatchStep {
+  readonly engine: Engine['batches'];
   readonly slot: number;
   /** Of its voice in the table of efforts. `null`: a whole file, whose long chunks cost less than those of listeners. */
   readonly row: number | null;
@@ -51,22 +51,15 @@ interface Stepped {
   readonly passedMs: number;
 }
 
-/** Never rejects. */
-const stepSegments = async (steps: readonly JobStep[]): Promise<StepResult[]> => {
-  const results: StepResult[] = [];
-  const opened: [place: number, segment: SegmentSynthesis][] = [];
-  for (const [place, { open }] of steps.entries())
-    try {
-      opened.push([place, open()]);
-    } catch (error) {
-      results[place] = errorOf(error);
-    }
-  const segments = opened.map(([, segment]) => segment);
-  const fault = new RangeError('an engine returned no result for a segment');
-  const made = (await segments[0]?.engine.step(segments).catch((error: unknown) => errorOf(error))) ?? [];
-  for (const [i, [place]] of opened.entries())
-    results[place] = made instanceof Error ? made : made[i] === undefined ? fault : made[i];
-  return results;
+/** Several steps are of one engine, which makes batches. @returns what each made, or why it cannot go on */
+const stepSegments = async (
+  steps: readonly JobStep[],
+): Promise<PromiseSettledResult<EngineChunk | null>[]> => {
+  const runs = steps.map(({ open }) => async () => open().step());
+  const { engine } = steps[0]!;
+  return engine === undefined || runs.length === 1
+    ? Promise.allSettled(runs.map((run) => run()))
+    : engine.together(runs);
 };
 
 /** The ports to the actor threads. Their numbers only grow, and are never used again. */
@@ -132,12 +125,13 @@ export const serveSynthesis = async (
     const results = await stepSegments(running);
     setStepping(false);
     const costMs = usesGpu ? (monotonicMs() - startedMs) / running.length : undefined;
-    for (const [place, chunk] of results.entries()) {
+    for (const [place, result] of results.entries()) {
       const { row, isFirst, open, settle, fail } = running[place]!;
-      if (chunk instanceof Error) {
-        fail(chunk);
+      if (result.status === 'rejected') {
+        fail(result.reason);
         continue;
       }
+      const chunk = result.value;
       const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / open().sampleRateHz;
       if (row === null) {
         efforts.leaveOut();
@@ -199,7 +193,7 @@ export const serveSynthesis = async (
     for (;;) {
       const stepped = await new Promise<Stepped | null>((settle, fail) => {
         const step: JobStep = {
-          ...{ engine: voices.engineOf?.(voiceId), window: synthesis?.window ?? 0 },
+          ...{ engine: voices.batchesOf?.(voiceId), window: synthesis?.window ?? 0 },
           ...{
             slot,
             row: job.urgency === 'file' ? null : row,

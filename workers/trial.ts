@@ -2,17 +2,14 @@
 import { readFileSync, readSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { sampleText } from '../src/text/sample-sentences.js';
-import { wordSpans } from '../src/text/words.js';
 import { GpuState } from '../src/threads/gpu.js';
 import { unguarded } from '../src/threads/vitals.js';
 import { type VoicePack, closeFiles } from '../src/threads/voices.js';
 import type { EngineMeans } from './engines/engine.js';
 import { firstLine } from './engines/entries.js';
 import { derivedIn, loadPacks, meansOf, readEntry } from './engines/registry.js';
-import { stepOne } from './engines/steps.js';
+import { chunksOf, sampleOf } from './engines/steps.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
-import { settingsOf } from '../src/api/speech-settings.js';
 
 const quiet = { debug: () => undefined, warn: () => undefined };
 /** A sound whose loudest sample is below this is silence: -60 dB of full scale. */
@@ -49,31 +46,24 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   const startedMs = performance.now();
   const engine = await loadPacks([pack], means);
   const loadMs = performance.now() - startedMs;
-  const [voice] = pack.voices;
-  if (voice === undefined) return { fault: 'it has no voice' };
+  const sample = sampleOf(pack);
+  if (sample === null) return { fault: 'it has no voice' };
   const baseBytes = restartPeak();
-  const text = sampleText(pack, voice);
-  const segment = engine.open({
-    ...{ text, words: wordSpans(text), before: '', after: '', seed: 1, utteranceSeed: 1 },
-    settings: settingsOf({ voiceId: voice.id }),
-    isFirst: true,
-  });
+  const segment = engine.open(sample);
   let samples = 0;
   let loudest = 0;
   let firstChunkMs = 0;
   let stepMsMax = 0;
   let samplesMax = 0;
   const speakingMs = performance.now();
-  for (let isLast = false; !isLast;) {
-    const stepMs = performance.now();
-    const chunk = await stepOne(segment);
+  let stepMs = speakingMs;
+  for await (const { pcm } of chunksOf(segment)) {
     stepMsMax = Math.max(stepMsMax, performance.now() - stepMs);
-    if (chunk === null) break;
     if (samples === 0) firstChunkMs = performance.now() - speakingMs;
-    samples += chunk.pcm.length;
-    samplesMax = Math.max(samplesMax, chunk.pcm.length);
-    for (const sample of chunk.pcm) loudest = Math.max(loudest, Math.abs(sample));
-    isLast = chunk.last;
+    samples += pcm.length;
+    samplesMax = Math.max(samplesMax, pcm.length);
+    for (const sample of pcm) loudest = Math.max(loudest, Math.abs(sample));
+    stepMs = performance.now();
   }
   if (loudest < audible)
     return {

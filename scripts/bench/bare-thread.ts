@@ -5,7 +5,6 @@ import { limits } from '../../src/limits.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadPacks, meansOf } from '../../workers/engines/registry.js';
-import { stepOne } from '../../workers/engines/steps.js';
 import type { DeviceData } from '../device.js';
 import { withCpuTime } from '../rig/cpu-clock.js';
 import type { VoicePack } from '../../src/threads/voices.js';
@@ -42,7 +41,7 @@ const loop = async (): Promise<number> => {
         utteranceSeed: seed,
       });
       for (;;) {
-        const chunk = await stepOne(synthesis);
+        const chunk = await synthesis.step();
         if (chunk === null) break;
         if (Atomics.load(running, 0) === 0) return madeMs;
         madeMs += (chunk.pcm.length * 1000) / synthesis.sampleRateHz;

@@ -6,7 +6,7 @@ import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { GpuState } from '../../src/threads/gpu.js';
 import { unguarded } from '../../src/threads/vitals.js';
-import type { EngineMeans, GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
+import type { Engine, EngineMeans, GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { sizesTo } from '../../workers/engines/windows.js';
 import { createSessionOf, gpuOptionsOf } from '../../workers/engines/onnx.js';
 import { loadPacks, readPacks } from '../../workers/engines/registry.js';
@@ -78,7 +78,10 @@ const requestOf = (place: number) => {
 };
 
 /** Steps segments until all are over, those with equal windows together. @returns milliseconds of audio, and until the first */
-const speakAll = async (open: readonly SegmentSynthesis[]): Promise<{ audioMs: number; firstMs: number }> => {
+const speakAll = async (
+  open: readonly SegmentSynthesis[],
+  batches: Engine['batches'],
+): Promise<{ audioMs: number; firstMs: number }> => {
   const startedMs = clock();
   const silent = new Set(open);
   let left = open;
@@ -87,11 +90,13 @@ const speakAll = async (open: readonly SegmentSynthesis[]): Promise<{ audioMs: n
   while (left.length > 0) {
     const [first] = left;
     const batch = left.filter(({ window }) => window === first!.window);
-    const results = await first!.engine.step(batch);
+    const steps = batch.map((segment) => () => segment.step());
+    const results = await (batches?.together(steps) ?? Promise.allSettled(steps.map((step) => step())));
     const over = new Set<SegmentSynthesis>();
     for (const [i, segment] of batch.entries()) {
-      const made = results[i] ?? null;
-      if (made instanceof Error) throw made;
+      const result = results[i]!;
+      if (result.status === 'rejected') throw result.reason;
+      const made = result.value;
       if (made === null || made.last) over.add(segment);
       if (made === null || made.pcm.length === 0) continue;
       audioMs += (made.pcm.length * 1_000) / segment.sampleRateHz;
@@ -113,7 +118,7 @@ class Figures {
     const startedMs = clock();
     // On the CPU a thread steps one segment at a time.
     for (const group of together ? [open] : open.map((segment) => [segment])) {
-      const { audioMs, firstMs } = await speakAll(group);
+      const { audioMs, firstMs } = await speakAll(group, voices.batchesOf?.(order.voice));
       this.#audioMs += audioMs;
       this.#firstMs.push(firstMs);
     }

@@ -110,7 +110,7 @@ const speak = async ({ engine, phones: names }: Voices, item: Item): Promise<Spe
       seed: seed + place,
       utteranceSeed: seed,
     };
-    const synthesis = engine.openSegment(request, item.whole === true);
+    const synthesis = engine.open(request, item.whole === true);
     const segmentStart = samples;
     if (segmentStart > 0) seams.push(segmentStart);
     for (;;) {

@@ -7,7 +7,6 @@ import { closeFiles } from '../../src/threads/voices.js';
 import { WavEncoder } from '../../workers/audio/samples.js';
 import type { PackEntry } from '../../workers/engines/entries.js';
 import { type PackPlaces, derivedIn, loadPacks, meansOf, readEntry } from '../../workers/engines/registry.js';
-import { stepOne } from '../../workers/engines/steps.js';
 import type { DeviceData } from '../device.js';
 import { FileSink } from '../say/sinks.js';
 import { settingsOf } from '../../src/api/speech-settings.js';
@@ -53,7 +52,7 @@ export const speakToFile = async (
       const request = requestOf(segment, settings, limits, voice.language);
       const synthesis = engine.open({ ...request, seed: SEED + place, utteranceSeed: SEED });
       for (let isLast = false; !isLast;) {
-        const chunk = await stepOne(synthesis);
+        const chunk = await synthesis.step();
         if (chunk === null) break;
         firstAudioMs ||= performance.now() - startedMs;
         samples += chunk.pcm.length;

@@ -53,23 +53,26 @@ export const watchedMeans = (batchMax: number) => {
 
 /** Speaks segments, of which up to `size` with equal windows run as one. @returns samples and sizes of the batches */
 export const speakTogether = async (
-  voices: Pick<LoadedVoices, 'open'>,
+  voices: Pick<LoadedVoices, 'open' | 'batchesOf'>,
   requests: readonly SegmentRequest[],
   size: number,
 ): Promise<{ pcm: Int16Array[]; sizes: number[] }> => {
   const segments = requests.map((request) => voices.open(request));
   const chunks = segments.map((): Int16Array[] => []);
+  const batches = voices.batchesOf?.(requests[0]!.settings.voiceId);
   const sizes: number[] = [];
   let left: readonly (readonly [number, SegmentSynthesis])[] = [...segments.entries()];
   while (left.length > 0) {
     const window = left[0]![1].window;
     const batch = left.filter(([, segment]) => segment.window === window).slice(0, size);
     sizes.push(batch.length);
-    const results = await batch[0]![1].engine.step(batch.map(([, segment]) => segment));
+    const steps = batch.map(([, segment]) => () => segment.step());
+    const results = await (batches?.together(steps) ?? Promise.allSettled(steps.map((step) => step())));
     const over = new Set<SegmentSynthesis>();
     for (const [i, [place, segment]] of batch.entries()) {
-      const made = results[i] ?? null;
-      if (made instanceof Error) throw made;
+      const result = results[i]!;
+      if (result.status === 'rejected') throw result.reason;
+      const made = result.value;
       if (made !== null) chunks[place]!.push(made.pcm);
       if (made === null || made.last) over.add(segment);
     }

@@ -6,7 +6,6 @@
 import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Engine, EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
-import { errorOf } from '../../workers/engines/steps.js';
 import { batchVoice, longStep, longVoice, type Script } from './scripted-voices.js';
 import { pause } from './waiting.js';
 
@@ -38,6 +37,18 @@ const blockInside = (native: NativeGuard): Promise<void> =>
 const askedFor = ({ settings, spoken = [] }: SegmentRequest): string =>
   [settings.normalizeText, settings.speed ?? 1, ...spoken.map((form) => form.spoken)].join(' ');
 
+/** The first sample of a chunk of its voice says how many steps were one. */
+const together: Engine['batches'] = {
+  batchMax: 4,
+  together: async (steps) => {
+    const made = await Promise.allSettled(steps.map((step) => step()));
+    for (const result of made)
+      if (result.status === 'fulfilled' && result.value !== null)
+        (result.value as EngineChunk).pcm[0] = steps.length;
+    return made;
+  },
+};
+
 class ScriptedEngine implements LoadedVoices {
   readonly voices: LoadedVoices['voices'];
   readonly executionProvider: LoadedVoices['executionProvider'];
@@ -45,18 +56,6 @@ class ScriptedEngine implements LoadedVoices {
   readonly #thread: EngineThread;
   readonly #latch: Int32Array;
   readonly #load: Script['load'] | undefined;
-  readonly #steps = new WeakMap<SegmentSynthesis, () => Promise<EngineChunk | null>>();
-  readonly #together: Pick<Engine, 'batchMax' | 'step'> = {
-    batchMax: 4,
-    step: async (segments) => {
-      const made = await Promise.all(
-        segments.map((segment) => this.#steps.get(segment)!().catch((error: unknown) => errorOf(error))),
-      );
-      for (const chunk of made)
-        if (chunk !== null && !(chunk instanceof Error)) chunk.pcm[0] = segments.length;
-      return made;
-    },
-  };
   /** What a text causes in its second step. */
   readonly #faults: Readonly<Record<string, () => void | Promise<void>>>;
 
@@ -116,8 +115,8 @@ class ScriptedEngine implements LoadedVoices {
     return this;
   }
 
-  engineOf(voiceId: string): Pick<Engine, 'batchMax'> {
-    return voiceId === batchVoice ? this.#together : {};
+  batchesOf(voiceId: string): Engine['batches'] {
+    return voiceId === batchVoice ? together : undefined;
   }
 
   open(request: SegmentRequest): SegmentSynthesis {
@@ -141,12 +140,10 @@ class ScriptedEngine implements LoadedVoices {
       const pcm = new Int16Array(letters.length * LETTER_SAMPLES);
       for (let i = 0; i < pcm.length; i++)
         pcm[i] = letters.charCodeAt(Math.floor(i / LETTER_SAMPLES)) * 50 + (request.seed % 40);
+      if (voice.id === batchVoice) pcm[0] = 1;
       return { pcm, words: [], last: letter >= text.length };
     };
-    const engine = voice.id === batchVoice ? this.#together : { step: async () => [await step()] };
-    const segment = { engine, sampleRateHz: voice.sampleRateHz };
-    this.#steps.set(segment, step);
-    return segment;
+    return { sampleRateHz: voice.sampleRateHz, step };
   }
 
   async #waitInside(): Promise<void> {

@@ -12,10 +12,7 @@ import { loadPacks, readPacks } from '../../workers/engines/registry.js';
 import { SyrinxEngine } from '../../workers/engines/syrinx/engine.js';
 import type { SyrinxData } from '../../workers/engines/syrinx/manifest.js';
 import { PhoneSet } from '../../workers/engines/syrinx/phones.js';
-import { stepOne } from '../../workers/engines/steps.js';
 import { packageRoot } from './package-root.js';
-
-export { stepOne };
 
 export const modelsDir = join(packageRoot, 'models');
 /** What is derived from packs, for all tests. */
@@ -99,7 +96,7 @@ export const speak = async (voices: LoadedVoices, text: string, more: RequestPar
   const chunks: Int16Array[] = [];
   const wordsOfChunks: (readonly WordTime[])[] = [];
   for (;;) {
-    const chunk = await stepOne(segment);
+    const chunk = await segment.step();
     if (chunk === null) break;
     chunks.push(chunk.pcm);
     wordsOfChunks.push(chunk.words);

@@ -2,21 +2,9 @@
  * Batches: steps of several segments whose runs of a graph become one run. The steps run side by side until each of them
  * waits for a run. Then those run as one that have the same graph and equal windows, the earliest graph of a step first.
  */
-import { Tensor } from 'onnxruntime-node';
 import { type Feeds, type GraphWindows, type Made, windowOf } from './windows.js';
 
-type Data = Float32Array | BigInt64Array;
-
 const immediate = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-/** Feeds of its own: those of a step are in buffers that the next step uses again. */
-const copied = (feeds: Feeds): Feeds =>
-  Object.fromEntries(
-    Object.entries(feeds).map(([name, { type, data, dims }]) => [
-      name,
-      new Tensor(type, (data as Data).slice(), dims),
-    ]),
-  );
 
 interface WaitingRun {
   readonly graph: number;
@@ -49,7 +37,8 @@ export class Batches {
     this.#runner = runner;
   }
 
-  get max(): number {
+  /** The most steps that run together now. */
+  get batchMax(): number {
     return this.#runner.batchMax;
   }
 
@@ -61,9 +50,8 @@ export class Batches {
     }
     const windows = this.#runner.windowsOf(graph);
     const window = windows === undefined ? null : windowOf(feeds, windows);
-    const own = copied(feeds);
     return new Promise((resolve, reject) => {
-      this.#waiting!.push({ graph: this.#graphs.indexOf(graph), window, feeds: own, resolve, reject });
+      this.#waiting!.push({ graph: this.#graphs.indexOf(graph), window, feeds, resolve, reject });
     });
   }
 

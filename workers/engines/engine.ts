@@ -7,6 +7,7 @@ import type { GpuState } from '../../src/threads/gpu.js';
 import type { GraphPlaces, SegmentRequest, WordTime, WrittenSegment } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Voice, VoiceCost, VoicePack } from '../../src/threads/voices.js';
+import type { Batches } from './batches.js';
 import type { DerivedFiles } from './graph/derived.js';
 import type { PhonemicWord } from './g2p/speech.js';
 import type { PackContent, PackFolder } from './pack.js';
@@ -24,16 +25,19 @@ export interface EngineChunk {
   readonly last: boolean;
 }
 
-/** An error ends its segment, but not those that were stepped with it. */
-export type StepResult = EngineChunk | null | Error;
-
 /** A segment that an engine speaks, step by step. */
 export interface SegmentSynthesis {
-  /** The engine whose `step` takes it. */
-  readonly engine: Pick<Engine, 'step'>;
   readonly sampleRateHz: number;
   /** Steps with the same window run together, if the engine makes batches. Before the first step: 0. */
   readonly window?: number;
+  /**
+   * Runs the next step, about `bounds.stepComputeMsTarget` of compute: a small first chunk, then larger ones. Do not call it
+   * again before it resolves.
+   *
+   * @returns `null` at its end
+   * @throws if it cannot go on
+   */
+  step(): Promise<EngineChunk | null>;
 }
 
 /** Speaks the voices of one pack, for one thread: a model session cannot cross threads. */
@@ -43,8 +47,8 @@ export interface Engine {
   readonly executionProvider: Provider;
   /** The most segments that may be open at the same time, because each keeps a large state; absent: any number. */
   readonly segmentsMax?: number;
-  /** The most segments that step together now: on a GPU, which runs them as one. Absent: 1. */
-  readonly batchMax?: number;
+  /** Runs steps of several segments as one, on a GPU. Absent: steps run one at a time. */
+  readonly batches?: Pick<Batches, 'batchMax' | 'together'> | undefined;
   /**
    * What the load measured by speaking. A later load of the pack in the same thread gets it, and does not speak. Absent: the
    * engine measures nothing.
@@ -52,15 +56,6 @@ export interface Engine {
   readonly measured?: unknown;
   /** Cheap: no model runs before the first step. @throws {RangeError} if the voice is unknown */
   open(request: SegmentRequest): SegmentSynthesis;
-  /**
-   * Runs the next step of each segment, about `bounds.stepComputeMsTarget` of compute: a small first chunk, then larger
-   * ones. Do not call it again before it resolves.
-   *
-   * @param segments that this engine opened
-   * @returns for each, in their order: a chunk; `null` for a segment that is at its end; or why it cannot go on
-   * @throws if one segment cannot go on, and there is no other
-   */
-  step(segments: readonly SegmentSynthesis[]): Promise<StepResult[]>;
   /** Frees the models. Call it when no segment is open. */
   readonly release: () => Promise<void>;
 }
@@ -100,8 +95,8 @@ export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'>
   readonly costs?: ReadonlyMap<string, VoiceCost>;
   /** Packs that are loaded now. */
   readonly loadedPacks?: () => number;
-  /** The loaded engine of a voice. Absent: engines make no batches. */
-  readonly engineOf?: (voiceId: string) => Pick<Engine, 'batchMax'>;
+  /** The batches of a voice's engine, if it makes them. */
+  readonly batchesOf?: (voiceId: string) => Engine['batches'];
   /**
    * Keeps the pack of a voice loaded, and loads it first if it is not. Absent: all packs are loaded.
    * @returns `null` if the job was cancelled

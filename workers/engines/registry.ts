@@ -339,7 +339,7 @@ export const loadPacks = async (
     crowded: engines.filter(({ segmentsMax }) => segmentsMax !== undefined),
     loadedPacks: () => loaded.size,
     open: (request) => loaded.engineOf(request.settings.voiceId).open(request),
-    ...(means.provider === 'webgpu' && { engineOf: (voiceId: string) => loaded.engineOf(voiceId) }),
+    batchesOf: (voiceId) => loaded.engineOf(voiceId).batches,
     ...(loadedMax < packs.length && { hold: (use: PackUse) => loaded.hold(use) }),
   };
 };

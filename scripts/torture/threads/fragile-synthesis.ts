@@ -3,7 +3,6 @@ import { workerData } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../../../src/threads/messages.js';
 import type { LoadedVoices, SegmentSynthesis } from '../../../workers/engines/engine.js';
 import { loadPacks, meansOf } from '../../../workers/engines/registry.js';
-import { stepOne } from '../../../workers/engines/steps.js';
 import { serveSynthesis } from '../../../workers/synthesis-thread.js';
 import { exhaustHeap, spin, synthesisFaults, type SynthesisFault } from './faults.js';
 
@@ -22,16 +21,16 @@ const breakingOn = (synthesis: SegmentSynthesis, text: string): SegmentSynthesis
   const fault = synthesisFaults.find((name) => text.includes(`Break by ${name}.`));
   if (fault === undefined) return synthesis;
   let steps = 0;
-  const engine: SegmentSynthesis['engine'] = {
+  return {
+    sampleRateHz: synthesis.sampleRateHz,
     step: async () => {
       if (++steps > 1) faults[fault]();
-      const chunk = await stepOne(synthesis);
+      const chunk = await synthesis.step();
       // Some models make a whole segment in one step.
       if (chunk?.last === true) faults[fault]();
-      return [chunk];
+      return chunk;
     },
   };
-  return { engine, sampleRateHz: synthesis.sampleRateHz };
 };
 
 const fragile = (voices: LoadedVoices): LoadedVoices => ({

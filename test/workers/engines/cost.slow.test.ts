@@ -28,14 +28,14 @@ const engineOf = (
     open: ({ text }: { text: string }) => {
       texts.push(text);
       let at = 0;
-      const step = (): Promise<(EngineChunk | null)[]> => {
+      const step = (): Promise<EngineChunk | null> => {
         burn(at === 0 ? firstMs : stepMs);
         const chunkMs = chunksMs[at++];
-        if (chunkMs === undefined) return Promise.resolve([null]);
+        if (chunkMs === undefined) return Promise.resolve(null);
         const pcm = new Int16Array((RATE_HZ * chunkMs) / 1000);
-        return Promise.resolve([{ pcm, words: [], last: at === chunksMs.length }]);
+        return Promise.resolve({ pcm, words: [], last: at === chunksMs.length });
       };
-      return { engine: { step }, sampleRateHz: RATE_HZ };
+      return { step, sampleRateHz: RATE_HZ };
     },
   };
   return { engine: engine as unknown as Engine, texts };

@@ -7,7 +7,7 @@ import { elementTypes } from '../../../workers/engines/graph/model.js';
 import { kokoroVocabulary } from '../../../workers/engines/kokoro/symbols.js';
 import { heardIn, load, npzOf, rawTable, readPack, type PackFiles } from '../../support/kokoro.js';
 import { packageRoot } from '../../support/package-root.js';
-import { requestOf, speak, stepOne } from '../../support/voices.js';
+import { requestOf, speak } from '../../support/voices.js';
 
 interface Expected {
   readonly language: string;
@@ -291,6 +291,6 @@ t.test('a model that fails while it speaks fails that segment only', async (t) =
     await readPack(t, { 'model.onnx': { brokenId: kokoroVocabulary.get('?')! }, ...onnxVoices }),
   );
   const segment = voices.open(requestOf('Is it?', { voiceId: voices.voices[0]!.id }));
-  await t.rejects(stepOne(segment), { message: /values that are not numbers.*fp32/ });
+  await t.rejects(segment.step(), { message: /values that are not numbers.*fp32/ });
   t.same(heardIn((await speak(voices, hello.text)).pcm).ids, hello.ids);
 });

@@ -18,7 +18,6 @@ import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
 import { LoadedPacks } from '../../../workers/engines/loaded.js';
 import { piper } from '../../../workers/engines/piper/format.js';
 import { loadPacks, readEntry } from '../../../workers/engines/registry.js';
-import { stepOne } from '../../../workers/engines/steps.js';
 
 const warnings: unknown[] = [];
 const means: EngineMeans = {
@@ -65,7 +64,6 @@ class CountingFormat implements VoiceFormat {
       open: () => {
         throw new Error('not used');
       },
-      step: () => Promise.resolve([]),
       release: () => {
         this.loaded.delete(name);
         return Promise.resolve();
@@ -214,7 +212,7 @@ const speak = async (voices: LoadedVoices, voiceId: string): Promise<Int16Array>
   });
   const samples: number[] = [];
   for (;;) {
-    const chunk = await stepOne(segment);
+    const chunk = await segment.step();
     if (chunk === null) break;
     samples.push(...chunk.pcm);
     if (chunk.last) break;

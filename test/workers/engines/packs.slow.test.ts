@@ -5,7 +5,7 @@ import t from 'tap';
 import { VoicePackError, catalogueOf, closeFiles } from '../../../src/threads/voices.js';
 import type { EngineLog } from '../../../workers/engines/engine.js';
 import { readPacks } from '../../../workers/engines/registry.js';
-import { cacheDir, loadFrom, modelsDir, requestOf, stepOne } from '../../support/voices.js';
+import { cacheDir, loadFrom, modelsDir, requestOf } from '../../support/voices.js';
 
 type Json = Record<string, unknown>;
 
@@ -203,7 +203,7 @@ t.test('the default pack comes first, and no two packs share a voice', async (t)
     speakerIds,
   );
   const silence = engine.open(requestOf('', { voiceId: 'another' }));
-  t.ok(await stepOne(silence), 'the second pack speaks');
+  t.ok(await silence.step(), 'the second pack speaks');
   t.throws(() => engine.open(requestOf('', { voiceId: 'nobody' })), /unknown voice "nobody"/);
 });
 
@@ -212,7 +212,7 @@ t.test('without CUDA the CPU is used, and a line says so', async (t) => {
   const write = (...line: unknown[]) => void lines.push(JSON.stringify(line));
   const log = { debug: write, warn: write };
   const engine = await load(modelsDir, 'cuda', log);
-  t.ok(await stepOne(engine.open(requestOf('Yes.'))));
+  t.ok(await engine.open(requestOf('Yes.')).step());
   const usesCuda = lines.some((line) => line.includes('"provider":"cuda"'));
   t.ok(usesCuda || lines.some((line) => /CUDA.*CPU/.test(line)), lines.join(' '));
 });

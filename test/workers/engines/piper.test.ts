@@ -11,7 +11,6 @@ import type { Engine } from '../../../workers/engines/engine.js';
 import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
 import { piper } from '../../../workers/engines/piper/format.js';
 import { readEntry } from '../../../workers/engines/registry.js';
-import { stepOne } from '../../../workers/engines/steps.js';
 import { tryPack } from '../../../workers/engines/trial.js';
 import { packageRoot } from '../../support/package-root.js';
 import { echoModel, echoRate, echoSamples } from '../../support/piper-echo.js';
@@ -45,7 +44,7 @@ const speak = async (engine: Engine, request: SegmentRequest) => {
   const samples: number[] = [];
   const words: WordTime[] = [];
   for (;;) {
-    const chunk = await stepOne(segment);
+    const chunk = await segment.step();
     if (chunk === null) break;
     samples.push(...chunk.pcm);
     words.push(...chunk.words);

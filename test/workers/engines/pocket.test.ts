@@ -11,7 +11,7 @@ import { closeFiles } from '../../../src/threads/voices.js';
 import type { LoadedVoices } from '../../../workers/engines/engine.js';
 import { Tokeniser, parseSentencePiece } from '../../../workers/engines/pocket/tokeniser.js';
 import { readPacks } from '../../../workers/engines/registry.js';
-import { cacheDir, joinPcm, loadFrom, requestOf, speak, stepOne } from '../../support/voices.js';
+import { cacheDir, joinPcm, loadFrom, requestOf, speak } from '../../support/voices.js';
 
 const tokeniser = new Tokeniser(parseSentencePiece('tokenizer.model', pocketTokeniser()));
 
@@ -134,7 +134,7 @@ t.test('contexts that speak at once keep their own states, and equal seeds give 
     for (let running = together.length; running > 0;) {
       running = 0;
       for (const { segment, pcm } of together) {
-        const chunk = await stepOne(segment);
+        const chunk = await segment.step();
         if (chunk === null) continue;
         pcm.push(chunk.pcm);
         running++;
@@ -193,7 +193,7 @@ t.test('texts are prepared as the export says', async (t) => {
   ];
   const segment = voices.open(requestOf('Nguyen is 5.', { voiceId: 'five-alba', spoken }));
   const pcm = [];
-  for (let chunk = await stepOne(segment); chunk !== null; chunk = await stepOne(segment))
+  for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step())
     pcm.push(chunk.pcm);
   t.strictSame(
     promptOf(framesOf(joinPcm(pcm))).filter((value) => value >= 0),

@@ -67,7 +67,7 @@ t.test('phonemes that a lexicon gives are the phones of their word, with its str
       [[2], 'sentence'],
     ],
   );
-  const track = new PhoneTrack(clauses, words.length, trackMeans, spoken);
+  const track = new PhoneTrack(clauses, words.length, trackMeans);
   while (!track.complete) track.advance();
   const [first, last] = [track.wordFirst[1]!, track.wordLast[1]!];
   const named = track.ids.slice(first, last + 1).map((id, i) => `${names[id]}${track.stress[first + i]}`);

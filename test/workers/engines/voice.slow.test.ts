@@ -14,7 +14,6 @@ import {
   pitchOf,
   requestOf,
   speak,
-  stepOne,
 } from '../../support/voices.js';
 
 const engine = await loadVoices();
@@ -48,7 +47,7 @@ t.test('decoding in chunks of any size or whole gives the same samples', async (
   for (const [seed, voiceId] of someIds.entries()) {
     const samples = async (begins: 'short' | 'long' | 'longest', isWhole = false) => {
       const text = 'It was a dark and stormy night, and everybody ran home.';
-      const segment = pack.openSegment({ ...requestOf(text, { voiceId, seed }), begins }, isWhole);
+      const segment = pack.open({ ...requestOf(text, { voiceId, seed }), begins }, isWhole);
       const parts: Float32Array[] = [];
       for (;;) {
         const chunk = await segment.stepFloat();
@@ -127,7 +126,7 @@ t.test('the same seed gives the same samples, another seed another reading', asy
   t.ok(lengths.size >= 7, `8 readings have ${lengths.size} lengths`);
 });
 
-t.test('a step of several segments gives each the samples that it has alone', async (t) => {
+t.test('segments that step at the same time have the samples that each has alone', async (t) => {
   const texts = [
     sentence,
     'Yes.',
@@ -143,20 +142,11 @@ t.test('a step of several segments gives each the samples that it has alone', as
     chunks: [] as Int16Array[],
   }));
   for (let isOver = false; !isOver;) {
-    const made = await open[0]!.segment.engine.step(open.map(({ segment }) => segment));
-    t.equal(made.length, open.length);
-    for (const [i, chunk] of made.entries()) {
-      if (chunk instanceof Error) throw chunk;
-      if (chunk !== null) open[i]!.chunks.push(chunk.pcm);
-    }
+    const made = await Promise.all(open.map(({ segment }) => segment.step()));
+    for (const [i, chunk] of made.entries()) if (chunk !== null) open[i]!.chunks.push(chunk.pcm);
     isOver = made.every((chunk) => chunk === null);
   }
   for (const { i, chunks } of open) t.ok(sameSamples(joinPcm(chunks), alone[i]!.pcm), texts[i]!);
-  const a = engine.open(requestOf(sentence));
-  const b = engine.open(requestOf(sentence));
-  const [one, two] = await Promise.allSettled([stepOne(a), stepOne(b)]);
-  t.equal(one.status, 'fulfilled');
-  t.equal(two.status, 'rejected', 'two steps at once are a mistake of the caller');
 });
 
 t.test('readings of a sentence have one pace, and differ in length and melody', async (t) => {
@@ -334,7 +324,7 @@ t.test('first audio costs the same for texts of any length', async (t) => {
   const long = `${'word after word and never a stop '.repeat(40)}.`;
   for (const text of ['Yes.', sentence, long]) {
     const segment = engine.open(requestOf(text));
-    const first = await stepOne(segment);
+    const first = await segment.step();
     t.ok(
       first!.pcm.length > milliseconds(60) && first!.pcm.length <= milliseconds(120),
       `${first!.pcm.length} samples`,

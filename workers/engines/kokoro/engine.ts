@@ -1,23 +1,21 @@
 /** The engine of Kokoro and KittenTTS: one graph from ids and a style to all samples of a piece. */
-import { type LongStep, type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
+import type { LongStep, VoicePack } from '../../../src/threads/voices.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { primaryLanguage } from '../../../src/text/language.js';
 import { sampleSentence } from '../../../src/text/sample-sentences.js';
-import { wordSpans } from '../../../src/text/words.js';
-import type { Engine, EngineMeans, StepResult } from '../engine.js';
-import { firstLine } from '../entries.js';
+import type { EngineMeans } from '../engine.js';
 import { Espeak } from '../g2p/espeak.js';
 import { createPhonemiser, phonemicWords, type Phonemiser } from '../g2p/speech.js';
+import { ModelEngine } from '../model-engine.js';
 import { createSessions, type Sessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
 import { families, type FamilyName } from './families.js';
 import { feedsOf, type GraphShape } from './graph.js';
 import { idsOfPiece, type Piece, pieceIdsMax, piecesOf, tokensOf } from './pieces.js';
 import { sampleRateHz, Segment, type SegmentMeans, type Sound, soundOf } from './segment.js';
-import { stepAll } from '../steps.js';
+import { utteranceOf } from '../steps.js';
 import type { Vocabulary } from './symbols.js';
 import { styleSize } from './tables.js';
-import { settingsOf } from '../../../src/api/speech-settings.js';
 
 /** One voice of a pack, in the order of `VoicePack.voices`. */
 export interface Speaker {
@@ -46,34 +44,23 @@ const longStepFactor = 2;
 
 type NumberArray = Float32Array | Float64Array | BigInt64Array | Int32Array;
 
-export class KokoroEngine implements Engine {
-  voices: readonly Voice[];
-  readonly release: Engine['release'];
-  measured: LongStep | undefined;
-  readonly executionProvider: Engine['executionProvider'];
+export class KokoroEngine extends ModelEngine<LongStep> {
   readonly #data: KokoroData;
   readonly #vocabulary: Vocabulary;
-  readonly #sessions: Sessions<'model'>;
+  readonly #model: Sessions<'model'>['run']['model'];
   readonly #phonemiser: Phonemiser;
   readonly #styles: Float32Array;
-  readonly #speakers: ReadonlyMap<string, { readonly speaker: Speaker; readonly language: string }>;
   readonly #segmentMeans: SegmentMeans;
 
   private constructor(pack: VoicePack, sessions: Sessions<'model'>, phonemiser: Phonemiser) {
+    super(pack, sessions);
     const data = pack.data as KokoroData;
-    this.voices = pack.voices;
-    this.executionProvider = sessions.executionProvider;
-    this.release = sessions.release;
     this.#data = data;
     this.#vocabulary = new Map(data.vocabulary);
-    this.#sessions = sessions;
+    this.#model = sessions.run.model;
     this.#phonemiser = phonemiser;
     this.#styles = new Float32Array(data.styles);
-    this.#speakers = new Map(
-      pack.voices.map(({ id, language }, place) => [id, { speaker: data.speakers[place]!, language }]),
-    );
     this.#segmentMeans = {
-      engine: this,
       cut: (request) => this.#cut(request),
       run: (piece, request) => this.#run(piece, request),
     };
@@ -85,34 +72,19 @@ export class KokoroEngine implements Engine {
     const phonemiser = createPhonemiser(await Espeak.load(means.bounds), means.bounds);
     const sessions = await createSessions(pack.name, { model }, means, { sharesWeights: true });
     const engine = new KokoroEngine(pack, sessions, phonemiser);
-    try {
-      const longStep = (measured as LongStep | undefined) ?? (await engine.#warmUp());
-      engine.measured = longStep;
-      if (longStep.ms > longStepFactor * means.bounds.stepComputeMsTarget)
-        engine.voices = pack.voices.map((voice) => ({ ...voice, longStep }));
-    } catch (error) {
-      throw new VoicePackError(`${model.path}: the model does not speak: ${firstLine(error)}`);
-    }
+    const { measured: longStep } = await engine.ready(measured, `${model.path}: the model does not speak`);
+    if (longStep!.ms > longStepFactor * means.bounds.stepComputeMsTarget)
+      engine.voices = pack.voices.map((voice) => ({ ...voice, longStep: longStep! }));
     return engine;
   }
 
   open(request: SegmentRequest): Segment {
-    this.#speakerOf(request);
+    this.placeOf(request);
     return new Segment(this.#segmentMeans, request);
   }
 
-  step(segments: readonly Segment[]): Promise<StepResult[]> {
-    return stepAll(segments);
-  }
-
-  #speakerOf({ settings: { voiceId } }: SegmentRequest): { speaker: Speaker; language: string } {
-    const known = this.#speakers.get(voiceId);
-    if (known === undefined) throw new RangeError(`unknown voice "${voiceId}"`);
-    return known;
-  }
-
   #cut(request: SegmentRequest): Piece[] {
-    const { language } = this.#speakerOf(request);
+    const { language } = this.voices[this.placeOf(request)]!;
     const { spell } = families[this.#data.family];
     const words = phonemicWords(this.#phonemiser, request, language);
     const tokens = tokensOf(words, language, spell, this.#vocabulary);
@@ -123,13 +95,13 @@ export class KokoroEngine implements Engine {
   async #run(piece: Piece, request: SegmentRequest): Promise<Sound> {
     const { shape, ending, family } = this.#data;
     const { closing, rowOf, trimmedSamples } = families[family];
-    const { speaker } = this.#speakerOf(request);
+    const speaker = this.#data.speakers[this.placeOf(request)]!;
     const pieceIds = idsOfPiece(piece, this.#vocabulary, closing);
     const row = Math.min(rowOf(pieceIds.ids.length, piece.textUnits), speaker.rows - 1);
     const at = (speaker.firstRow + row) * styleSize;
     const style = this.#styles.slice(at, at + styleSize);
     const speed = (request.settings.speed ?? 1) * speaker.speedPrior;
-    const made = await this.#sessions.run.model(feedsOf(shape, pieceIds.ids, ending, style, speed));
+    const made = await this.#model(feedsOf(shape, pieceIds.ids, ending, style, speed));
     const raw = made[shape.audio]?.data;
     if (!(raw instanceof Float32Array)) throw new Error(`it made no "${shape.audio}"`);
     if (!raw.every(Number.isFinite))
@@ -146,18 +118,13 @@ export class KokoroEngine implements Engine {
    * Speaks twice, because the first run takes many times as long.
    * @returns the longest step, estimated from the second run: the time grows with the ids, or faster for few ids
    */
-  async #warmUp(): Promise<LongStep> {
-    const [voice] = this.voices;
-    const text = sampleSentence(voice!.language);
-    const request: SegmentRequest = {
-      ...{ text, words: wordSpans(text), before: '', after: '', seed: 0, utteranceSeed: 0 },
-      settings: settingsOf({ voiceId: voice!.id }),
-      isFirst: true,
-    };
+  protected async warmUp(): Promise<LongStep> {
+    const { id, language } = this.voices[0]!;
+    const request = { ...utteranceOf(id, sampleSentence(language), 0), isFirst: true };
     const [piece] = this.#cut(request);
     if (piece === undefined) throw new Error('it knows none of the sounds of its language');
     await this.#run(piece, request);
-    this.#sessions.settle();
+    this.settle();
     const startMs = performance.now();
     const { pcm } = await this.#run(piece, request);
     if (pcm.every((sample) => sample === 0)) throw new Error('it makes only silence');

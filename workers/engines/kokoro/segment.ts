@@ -2,6 +2,7 @@
 import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
 import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { fadeIn, fadeOut, silenceAfter, silenceBefore, toInt16 } from '../pcm.js';
+import { type Stretch, WordTimes } from '../word-times.js';
 import type { Pause, Piece, PieceIds } from './pieces.js';
 
 /** What a run of the model made: cut to its sound, with times of its words. */
@@ -9,7 +10,7 @@ export interface Sound {
   /** Full scale is 1. Begins and ends with sound, but for what a consonant and a fading vowel need. */
   readonly pcm: Float32Array;
   /** Where each token of the piece begins and ends, in samples of `pcm`; `null` for one without a sound. */
-  readonly spans: readonly ({ readonly start: number; readonly end: number } | null)[];
+  readonly spans: readonly (Stretch | null)[];
 }
 
 const fadeInSamples = 24;
@@ -44,7 +45,7 @@ export const soundOf = (
   fadeOut(pcm, fadeOutSamples);
   const ends = endsOf(tokenOf.length, durations, from, durations === null ? to : raw.length);
   const place = (sample: number) => Math.min(Math.max(0, Math.round(sample) - from), pcm.length);
-  const spans: ({ start: number; end: number } | null)[] = [];
+  const spans: (Stretch | null)[] = [];
   for (const [i, token] of tokenOf.entries()) {
     if (token < 0) continue;
     while (spans.length <= token) spans.push(null);
@@ -65,67 +66,26 @@ const blankMs = 300;
 
 /** What a segment needs of its engine. */
 export interface SegmentMeans {
-  readonly engine: SegmentSynthesis['engine'];
   /** Cheap: no model runs. */
   readonly cut: (request: SegmentRequest) => readonly Piece[];
   readonly run: (piece: Piece, request: SegmentRequest) => Promise<Sound>;
 }
 
-/** The times of the words of a request, from those of the pieces. */
-class WordTimer {
-  readonly #request: Pick<SegmentRequest, 'words' | 'spoken'>;
-  readonly #spans: ({ start: number; end: number } | undefined)[] = [];
-  #next = 0;
-  #end = 0;
-
-  constructor(request: Pick<SegmentRequest, 'words' | 'spoken'>) {
-    this.#request = request;
-  }
-
-  /** Adds the first and the last sample of a part of a word. */
-  add(word: number, start: number, end: number): void {
-    this.#spans[word] = { start: this.#spans[word]?.start ?? start, end };
-  }
-
-  /** The times of all words before this one that were not reported. */
-  until(word: number): WordTime[] {
-    const times: WordTime[] = [];
-    for (; this.#next < word; this.#next++) {
-      const { start, end } = this.#timeOf(this.#next);
-      const startSample = Math.max(this.#end, start);
-      this.#end = Math.max(startSample, end);
-      times.push({ word: this.#next, startSample, endSample: this.#end });
-    }
-    return times;
-  }
-
-  /** Words that are spoken as one share its time. A word without a sound has no duration. */
-  #timeOf(word: number): { start: number; end: number } {
-    const joined = this.#request.spoken?.find(({ first, last }) => first <= word && word <= last);
-    const first = joined?.first ?? word;
-    const span = this.#spans[first];
-    if (span === undefined) return { start: this.#end, end: this.#end };
-    const share = (span.end - span.start) / ((joined?.last ?? word) - first + 1);
-    const start = span.start + (word - first) * share;
-    return { start: Math.round(start), end: Math.round(start + share) };
-  }
-}
-
 export class Segment implements SegmentSynthesis {
-  readonly engine: SegmentSynthesis['engine'];
   readonly sampleRateHz = sampleRateHz;
   readonly #means: SegmentMeans;
   readonly #request: SegmentRequest;
-  readonly #timer: WordTimer;
+  readonly #wordTimes: WordTimes;
+  /** The samples of each word so far. */
+  readonly #stretches: (Stretch | undefined)[] = [];
   #pieces: readonly Piece[] | undefined;
   #made = 0;
   #samples = 0;
 
   constructor(means: SegmentMeans, request: SegmentRequest) {
-    this.engine = means.engine;
     this.#means = means;
     this.#request = request;
-    this.#timer = new WordTimer(request);
+    this.#wordTimes = new WordTimes(request);
   }
 
   async step(): Promise<EngineChunk | null> {
@@ -136,22 +96,22 @@ export class Segment implements SegmentSynthesis {
     const { pcm, spans } = await this.#means.run(piece, this.#request);
     for (const [place, { word }] of piece.tokens.entries()) {
       const span = spans[place];
-      if (word !== null && span !== null && span !== undefined)
-        this.#timer.add(word, this.#samples + span.start, this.#samples + span.end);
+      if (word === null || span === null || span === undefined) continue;
+      const start = this.#stretches[word]?.start ?? this.#samples + span.start;
+      this.#stretches[word] = { start, end: this.#samples + span.end };
     }
     const silence = samplesOf(this.#pauseMsAfter(piece, next));
     const all = new Float32Array(Math.max(1, pcm.length + silence));
     all.set(pcm);
     this.#samples += all.length;
-    const words = this.#timer.until(this.#firstWordFrom(this.#made));
-    return { pcm: toInt16(all), words, last: next === undefined };
+    return { pcm: toInt16(all), words: this.#wordsDone(), last: next === undefined };
   }
 
-  /** The first word of the pieces from this one on. */
-  #firstWordFrom(place: number): number {
-    for (const { tokens } of this.#pieces!.slice(place))
-      for (const { word } of tokens) if (word !== null) return word;
-    return this.#request.words.length;
+  /** The words before those of the pieces that are to come. */
+  #wordsDone(): WordTime[] {
+    const coming = this.#pieces!.slice(this.#made).flatMap(({ tokens }) => tokens);
+    const end = coming.find(({ word }) => word !== null)?.word ?? Infinity;
+    return this.#wordTimes.until(Infinity, (word) => (word >= end ? null : this.#stretches[word]));
   }
 
   /** A text without a mark at its end is a sentence, unless another segment continues it. */
@@ -163,7 +123,7 @@ export class Segment implements SegmentSynthesis {
   #blank(): EngineChunk {
     return {
       pcm: new Int16Array(samplesOf(blankMs)),
-      words: this.#timer.until(this.#request.words.length),
+      words: this.#wordsDone(),
       last: true,
     };
   }

@@ -1,13 +1,11 @@
 /** The engine of Piper's voices. */
 import { spellingsOf } from '../../../src/text/replacements.js';
-import { wordSpans } from '../../../src/text/words.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
-import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
-import type { Batches } from '../batches.js';
-import type { Engine, EngineMeans, StepResult } from '../engine.js';
-import { firstLine } from '../entries.js';
+import type { VoicePack } from '../../../src/threads/voices.js';
+import type { EngineMeans } from '../engine.js';
 import { Espeak } from '../g2p/espeak.js';
 import { type Phonemiser, type PhonemicWord, createPhonemiser, phonemicWords } from '../g2p/speech.js';
+import { ModelEngine } from '../model-engine.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
 import { type PiperConfig, isText, languageOf } from './config.js';
@@ -16,8 +14,7 @@ import { IdMaker, type Sentence } from './ids.js';
 import { type StreamSizes, runWindows, sizesOf, windowsOf } from './pieces.js';
 import { SentenceReading, type ReadingStyle } from './reading.js';
 import { PiperSegment } from './segment.js';
-import { stepAll } from '../steps.js';
-import { settingsOf } from '../../../src/api/speech-settings.js';
+import { utteranceOf } from '../steps.js';
 
 /** `VoicePack.data` of this format. */
 export interface PiperData {
@@ -47,39 +44,32 @@ export const pronouncedBy = (
 ): PhonemicWord[] =>
   phonemicWords(phonemiser, request, config.espeak?.voice ?? languageOf(config), { rawPhonemes: true });
 
-export class PiperEngine implements Engine {
-  readonly voices: readonly Voice[];
-  readonly executionProvider: Engine['executionProvider'];
-  readonly #data: PiperData;
+/** Its load measures the gain that brings the voice to the usual level. */
+export class PiperEngine extends ModelEngine<number> {
   readonly segmentsMax = segmentsAtOnceMax;
-  readonly release: Engine['release'];
+  readonly #data: PiperData;
   readonly #graphs: PiperGraphs;
-  readonly #batches: Batches | undefined;
   readonly #ids: IdMaker;
   readonly #phonemiser: Phonemiser;
   readonly #warmUpText: string;
   readonly #stepWork: number;
   readonly #sizes: StreamSizes;
-  #gain = 1;
 
   private constructor(
-    { voices, data, sample = warmUpText }: VoicePack,
-    graphs: PiperGraphs,
-    { executionProvider, release, batches }: Sessions<PartName>,
+    pack: VoicePack,
+    sessions: Sessions<PartName>,
     phonemiser: Phonemiser,
     stepWork: number,
+    sizes: StreamSizes,
   ) {
-    this.voices = voices;
-    this.executionProvider = executionProvider;
-    this.release = release;
-    this.#batches = batches;
-    this.#data = data as PiperData;
-    this.#graphs = graphs;
+    super(pack, sessions);
+    this.#data = pack.data as PiperData;
+    this.#graphs = new PiperGraphs(sessions, this.#data.plan);
     this.#ids = new IdMaker(this.#data.config);
     this.#phonemiser = phonemiser;
-    this.#warmUpText = sample;
+    this.#warmUpText = pack.sample ?? warmUpText;
     this.#stepWork = stepWork;
-    this.#sizes = sizesOf(graphs.plan, stepWork);
+    this.#sizes = sizes;
   }
 
   /** @throws {VoicePackError} when a part cannot be loaded, or speaks no sound */
@@ -94,34 +84,14 @@ export class PiperEngine implements Engine {
       keepsBuffers: true,
       windows: windowsOf(plan, sizes),
     });
-    const graphs = new PiperGraphs(sessions, plan);
-    const engine = new PiperEngine(pack, graphs, sessions, phonemiser, stepWork);
-    if (typeof measured === 'number') {
-      engine.#gain = measured;
-      return engine;
-    }
-    try {
-      await engine.#warmUp();
-      if (sessions.batches !== undefined) await runWindows(graphs, sizes, engine.#data.speakers[0]!);
-      sessions.settle();
-    } catch (error) {
-      throw new VoicePackError(
-        `${modelPath}: the model does not speak as a Piper voice: ${firstLine(error)}`,
-      );
-    }
-    return engine;
-  }
-
-  /** The gain that brings the voice to the usual level. */
-  get measured(): number {
-    return this.#gain;
+    const engine = new PiperEngine(pack, sessions, phonemiser, stepWork, sizes);
+    return engine.ready(measured, `${modelPath}: the model does not speak as a Piper voice`);
   }
 
   open(given: SegmentRequest): PiperSegment {
-    const { voiceId, temperature, speed = 1 } = given.settings;
-    const voice = this.voices.findIndex(({ id }) => id === voiceId);
-    if (voice < 0) throw new RangeError(`unknown voice "${voiceId}"`);
-    const { config, speakers } = this.#data;
+    const speaker = this.#data.speakers[this.placeOf(given)]!;
+    const { temperature, speed = 1 } = given.settings;
+    const { config } = this.#data;
     const request = isText(config) ? { ...given, spoken: spellingsOf(given.spoken) } : given;
     const {
       noise_scale: noise = 0.667,
@@ -129,30 +99,20 @@ export class PiperEngine implements Engine {
       noise_w: durationNoise = 0.8,
     } = config.inference ?? {};
     const style: ReadingStyle = {
-      speaker: speakers[voice]!,
+      speaker,
       noiseScale: noise * temperature,
       lengthScale: length / speed,
       durationNoiseScale: durationNoise * temperature,
     };
-    const stepWork = this.#stepWork;
     return new PiperSegment({
-      engine: this,
       sampleRateHz: config.audio.sample_rate,
       request,
-      gain: this.#gain,
-      stepWork,
+      gain: this.measured ?? 1,
+      stepWork: this.#stepWork,
       sentences: () => this.#sentences(request),
       read: (sentence, place) =>
         new SentenceReading(this.#graphs, sentence, style, { seed: request.seed, place, sizes: this.#sizes }),
     });
-  }
-
-  get batchMax(): number {
-    return this.#batches?.max ?? 1;
-  }
-
-  step(segments: readonly PiperSegment[]): Promise<StepResult[]> {
-    return stepAll(segments, this.#batches);
   }
 
   #sentences(request: SegmentRequest): Sentence[] {
@@ -161,22 +121,12 @@ export class PiperEngine implements Engine {
     return this.#ids.ofPhonemes(pronouncedBy(config, this.#phonemiser, request));
   }
 
-  async #warmUp(): Promise<void> {
-    const settings = settingsOf({ voiceId: this.voices[0]!.id });
-    const request = {
-      text: this.#warmUpText,
-      words: wordSpans(this.#warmUpText),
-      before: '',
-      after: '',
-      settings,
-      seed: 0,
-      utteranceSeed: 0,
-    };
-    const segment = this.open(request);
-    let peak = 0;
-    for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step())
-      for (const sample of chunk.pcm) peak = Math.max(peak, Math.abs(sample) / 32_767);
-    if (peak === 0) throw new Error('it makes only silence');
-    this.#gain = Math.max(gainRange[0], Math.min(gainRange[1], peakLevel / peak));
+  protected async warmUp(): Promise<number> {
+    const loudest = await this.loudestOf(utteranceOf(this.voices[0]!.id, this.#warmUpText, 0));
+    if (loudest === 0) throw new Error('it makes only silence');
+    if (this.batches !== undefined)
+      await runWindows(this.#graphs, this.#sizes, this.#data.speakers[0]!);
+    const [least, most] = gainRange;
+    return Math.max(least, Math.min(most, peakLevel / (loudest / 32_767)));
   }
 }

@@ -1,7 +1,8 @@
 /** Speaks one segment: its sentences one after the other. */
-import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
+import type { SegmentRequest } from '../../../src/threads/messages.js';
 import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { joinFloats, toInt16 } from '../pcm.js';
+import { type Stretch, WordTimes } from '../word-times.js';
 import type { Sentence } from './ids.js';
 import type { SentenceReading } from './reading.js';
 
@@ -10,7 +11,6 @@ const blankMs = 300;
 
 /** What a segment needs. */
 export interface PiperSegmentParts {
-  readonly engine: SegmentSynthesis['engine'];
   readonly sampleRateHz: number;
   readonly request: Pick<SegmentRequest, 'words' | 'spoken'>;
   /** Brings the voice to the usual level. */
@@ -29,23 +29,21 @@ interface WordPlace {
 }
 
 export class PiperSegment implements SegmentSynthesis {
-  readonly engine: SegmentSynthesis['engine'];
   readonly sampleRateHz: number;
   readonly #parts: PiperSegmentParts;
+  readonly #wordTimes: WordTimes;
   #sentences: readonly Sentence[] | undefined;
   readonly #readings: SentenceReading[] = [];
   /** The first sample of each sentence that was begun. */
   readonly #starts: number[] = [];
   readonly #places = new Map<number, WordPlace>();
   #samples = 0;
-  #word = 0;
-  #wordEnd = 0;
   #isOver = false;
 
   constructor(parts: PiperSegmentParts) {
     this.#parts = parts;
-    this.engine = parts.engine;
     this.sampleRateHz = parts.sampleRateHz;
+    this.#wordTimes = new WordTimes(parts.request);
   }
 
   /** That of the sentence that it speaks: the first pieces are shorter. */
@@ -82,9 +80,10 @@ export class PiperSegment implements SegmentSynthesis {
     const { gain } = this.#parts;
     for (let i = 0; i < pcm.length; i++) pcm[i]! *= gain;
     this.#samples += pcm.length;
+    const until = this.#isOver ? Infinity : this.#samples;
     return {
       pcm: toInt16(pcm),
-      words: pcm.length === 0 ? [] : this.#wordsUntil(this.#samples),
+      words: pcm.length === 0 ? [] : this.#wordTimes.until(until, this.#stretchOf),
       last: this.#isOver,
     };
   }
@@ -116,32 +115,12 @@ export class PiperSegment implements SegmentSynthesis {
     return reading?.isEncoded === true ? this.#starts[sentence]! + reading.sampleOf(id) : null;
   }
 
-  /** Words that end before this sample and have not been reported. */
-  #wordsUntil(sample: number): WordTime[] {
-    const found: WordTime[] = [];
-    for (; this.#word < this.#parts.request.words.length; this.#word++) {
-      const time = this.#timeOf(this.#word);
-      if (time === null || (time.endSample > sample && !this.#isOver)) break;
-      this.#wordEnd = time.endSample;
-      found.push({ word: this.#word, ...time });
-    }
-    return found;
-  }
-
-  /** Words that are spoken as one have equal shares. `null` while a time is not known. */
-  #timeOf(word: number): Omit<WordTime, 'word'> | null {
-    const { spoken = [] } = this.#parts.request;
-    const { first, last } = spoken.find((form) => form.first <= word && word <= form.last) ?? {
-      first: word,
-      last: word,
-    };
-    const place = this.#places.get(first);
-    if (place === undefined) return { startSample: this.#wordEnd, endSample: this.#wordEnd };
+  /** The samples of a word; `null` while they are not known. */
+  readonly #stretchOf = (word: number): Stretch | null | undefined => {
+    const place = this.#places.get(word);
+    if (place === undefined) return undefined;
     const start = this.#sampleAt(place.first);
     const end = this.#sampleAt(place.end);
-    if (start === null || end === null) return null;
-    const share = (end - start) / (last - first + 1);
-    const at = (count: number) => Math.max(this.#wordEnd, start + Math.round(count * share));
-    return { startSample: at(word - first), endSample: at(word - first + 1) };
-  }
+    return start === null || end === null ? null : { start, end };
+  };
 }

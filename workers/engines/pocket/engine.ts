@@ -1,8 +1,8 @@
 /** Speaks with an export of Pocket TTS: a step is one frame of 80 ms. */
 import type { SegmentRequest } from '../../../src/threads/messages.js';
-import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
-import type { Engine, EngineMeans, StepResult } from '../engine.js';
-import { firstLine } from '../entries.js';
+import type { VoicePack } from '../../../src/threads/voices.js';
+import type { EngineMeans } from '../engine.js';
+import { ModelEngine } from '../model-engine.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import { FiveGraphModel } from './five.js';
 import {
@@ -15,9 +15,8 @@ import {
 } from './models.js';
 import { OneGraphModel } from './one.js';
 import { PocketSegment } from './segment.js';
-import { stepAll } from '../steps.js';
+import { utteranceOf } from '../steps.js';
 import { Tokeniser } from './tokeniser.js';
-import { settingsOf } from '../../../src/api/speech-settings.js';
 
 const warmUpText = 'Yes.';
 const choices = { sharesWeights: true, keepsBuffers: true } as const;
@@ -46,26 +45,20 @@ class PromptStates {
   }
 }
 
-export class PocketEngine implements Engine {
-  readonly voices: readonly Voice[];
-  readonly executionProvider: Engine['executionProvider'];
+export class PocketEngine extends ModelEngine {
   readonly segmentsMax = segmentsAtOnceMax;
-  readonly release: Engine['release'];
-  readonly measured = true;
   readonly #basics: PocketBasics;
   readonly #model: PocketModel;
   readonly #tokeniser: Tokeniser;
   readonly #prompts: PromptStates;
 
   private constructor(
-    voices: readonly Voice[],
-    { executionProvider, release }: Pick<Engine, 'executionProvider' | 'release'>,
+    pack: VoicePack,
+    sessions: Omit<Sessions<string>, 'run'>,
     basics: PocketBasics,
     model: PocketModel,
   ) {
-    this.voices = voices;
-    this.executionProvider = executionProvider;
-    this.release = release;
+    super(pack, sessions);
     this.#basics = basics;
     this.#model = model;
     this.#tokeniser = new Tokeniser(basics.vocabulary);
@@ -75,51 +68,32 @@ export class PocketEngine implements Engine {
   /** @throws {VoicePackError} when a graph cannot be loaded, or does not run as its inputs say */
   static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<PocketEngine> {
     const data = pack.data as PocketData;
-    let model: PocketModel;
-    let made: Pick<Sessions<string>, 'executionProvider' | 'release' | 'settle'>;
+    const make = (sessions: Omit<Sessions<string>, 'run'>, model: PocketModel) =>
+      new PocketEngine(pack, sessions, data.basics, model);
+    let engine: PocketEngine;
     if ('five' in data) {
       const sessions = await createSessions(pack.name, data.files, means, choices);
-      made = sessions;
-      model = new FiveGraphModel(sessions, data.basics, data.five);
+      engine = make(sessions, new FiveGraphModel(sessions, data.basics, data.five));
     } else {
       const sessions = await createSessions(pack.name, data.files, means, choices);
-      made = sessions;
-      model = new OneGraphModel(sessions, data.basics, data.one);
+      engine = make(sessions, new OneGraphModel(sessions, data.basics, data.one));
     }
-    const engine = new PocketEngine(pack.voices, made, data.basics, model);
-    if (measured === true) return engine;
-    try {
-      await engine.#warmUp();
-      made.settle();
-    } catch (error) {
-      const [path] = Object.values(data.files).map((file) => file.path);
-      throw new VoicePackError(`${path}: the models do not run: ${firstLine(error)}`);
-    }
-    return engine;
+    const [path] = Object.values(data.files).map((file) => file.path);
+    return engine.ready(measured, `${path}: the models do not run`);
   }
 
   open(request: SegmentRequest): PocketSegment {
-    const { voiceId } = request.settings;
-    if (!this.voices.some(({ id }) => id === voiceId)) throw new RangeError(`unknown voice "${voiceId}"`);
+    const { id } = this.voices[this.placeOf(request)]!;
     return new PocketSegment(request, {
-      engine: this,
       basics: this.#basics,
       model: this.#model,
       tokeniser: this.#tokeniser,
-      promptState: () => this.#prompts.get(voiceId),
+      promptState: () => this.#prompts.get(id),
     });
   }
 
-  step(segments: readonly PocketSegment[]): Promise<StepResult[]> {
-    return stepAll(segments);
-  }
-
-  async #warmUp(): Promise<void> {
-    const segment = this.open({
-      ...{ text: warmUpText, words: [{ start: 0, end: warmUpText.length }], before: '', after: '' },
-      settings: settingsOf({ voiceId: this.voices[0]!.id }),
-      ...{ seed: 0, utteranceSeed: 0 },
-    });
-    for (let chunk = await segment.step(); chunk?.last === false;) chunk = await segment.step();
+  protected async warmUp(): Promise<true> {
+    await this.loudestOf(utteranceOf(this.voices[0]!.id, warmUpText, 0));
+    return true;
   }
 }

@@ -1,6 +1,6 @@
 /** A segment that Pocket TTS speaks: its pieces one after the other, a frame a step. */
 import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
-import type { Engine, EngineChunk, SegmentSynthesis } from '../engine.js';
+import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { toInt16 } from '../pcm.js';
 import { gaussian, randomAt } from '../random.js';
 import type { PromptState, PocketBasics, PocketModel, TextReading } from './models.js';
@@ -8,7 +8,6 @@ import { type Piece, piecesOf } from './text.js';
 import type { Tokeniser } from './tokeniser.js';
 
 export interface PocketMeans {
-  readonly engine: Pick<Engine, 'step'>;
   readonly basics: PocketBasics;
   readonly model: PocketModel;
   readonly tokeniser: Tokeniser;
@@ -80,7 +79,6 @@ interface Running {
 }
 
 export class PocketSegment implements SegmentSynthesis {
-  readonly engine: Pick<Engine, 'step'>;
   readonly sampleRateHz: number;
   readonly #means: PocketMeans;
   readonly #request: SegmentRequest;
@@ -91,7 +89,6 @@ export class PocketSegment implements SegmentSynthesis {
   #isOver = false;
 
   constructor(request: SegmentRequest, means: PocketMeans) {
-    this.engine = means.engine;
     this.sampleRateHz = means.basics.sampleRateHz;
     this.#means = means;
     this.#request = request;

@@ -1,8 +1,9 @@
-/** The three graphs of a voice as functions of typed arrays. Feeds are built in buffers that are reused. */
+/** The three graphs of a voice as functions of typed arrays. */
 import { strict as assert } from 'node:assert';
 import { Tensor } from 'onnxruntime-node';
 import type { Sessions } from '../onnx.js';
 import { joinFloats } from '../pcm.js';
+import { floatTensor, floatsIn, integerTensor } from '../tensors.js';
 import type { GraphName, Manifest } from './manifest.js';
 
 /** What the decoder passes from one chunk to the next. */
@@ -27,37 +28,9 @@ export interface Rows {
 const f0Range = [30, 1_000] as const;
 const bandRange = [-30, 6] as const;
 
-const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
-
-/** A buffer that grows when a larger one is needed, which does not happen in the steady state. */
-class Feed<T extends Float32Array | BigInt64Array> {
-  readonly #make: (size: number) => T;
-  #buffer: T;
-
-  constructor(make: (size: number) => T, size: number) {
-    this.#make = make;
-    this.#buffer = make(size);
-  }
-
-  take(size: number): T {
-    if (this.#buffer.length < size) this.#buffer = this.#make(2 * size);
-    return this.#buffer.subarray(0, size) as T;
-  }
-}
-
-const floats = (size: number) => new Feed((length) => new Float32Array(length), size);
-const integers = (size: number) => new Feed((length) => new BigInt64Array(length), size);
-
 // The nets' inputs are small numbers: a new BigInt for each, in each frame, would cost more than copying these.
 const bigIntegers = Array.from({ length: 4096 }, (_, value) => BigInt(value));
 export const toBigInt = (value: number): bigint => bigIntegers[value] ?? BigInt(value);
-
-/** An output of a graph. @param name for the message if its size is wrong */
-const floatsOf = (tensor: Tensor | undefined, name: string, size: number): Float32Array => {
-  const data = tensor?.data as Float32Array | undefined;
-  assert(data?.length === size, `${name} has ${data?.length} values, not ${size}`);
-  return data;
-};
 
 const assertRange = (values: Float32Array, name: string, [low, high]: readonly [number, number]): void => {
   // Written so that it fails for NaN, too.
@@ -96,14 +69,6 @@ export class Graphs {
   readonly hasWindows: boolean;
   readonly #rowSamples: number;
   readonly #run: Sessions<GraphName>['run'];
-  readonly #ids = integers(4 * 64);
-  readonly #place = floats(2 * 64);
-  readonly #style = floats(4 * 64);
-  readonly #hidden = floats(64 * 192);
-  readonly #index = integers(256);
-  readonly #position = floats(4 * 256);
-  readonly #noise = floats(4 * 256);
-  readonly #edges = new BigInt64Array(2);
 
   constructor(sessions: Pick<Sessions<GraphName>, 'run' | 'batches'>, manifest: Manifest) {
     this.#run = sessions.run;
@@ -112,14 +77,6 @@ export class Graphs {
     this.margins = manifest.margins;
     this.delaySamples = manifest.decoderDelaySamples;
     this.#rowSamples = manifest.frame.rowSamples;
-  }
-
-  encoderFeeds(phones: number): EncoderFeeds {
-    return {
-      ids: this.#ids.take(4 * phones),
-      place: this.#place.take(2 * phones),
-      style: this.#style.take(4 * phones),
-    };
   }
 
   /**
@@ -134,23 +91,13 @@ export class Graphs {
     const phones = place.length / 2;
     const out = await this.#run.encoder({
       ids: new Tensor('int64', ids, [4, phones]),
-      place: float(place, [2, phones]),
-      style: float(style, [4, phones]),
+      place: floatTensor(place, [2, phones]),
+      style: floatTensor(style, [4, phones]),
     });
     return {
-      hidden: floatsOf(out['hidden'], 'hidden', this.sizes.hidden * phones),
-      duration: floatsOf(out['duration'], 'duration', phones),
-      spread: floatsOf(out['durationSpread'], 'durationSpread', phones),
-    };
-  }
-
-  frameFeeds(phones: number, frames: number): FrameFeeds {
-    return {
-      hidden: this.#hidden.take(this.sizes.hidden * phones),
-      index: this.#index.take(frames),
-      position: this.#position.take(4 * frames),
-      noise: this.#noise.take(this.sizes.noise * frames),
-      edges: this.#edges,
+      hidden: floatsIn(out, 'hidden', this.sizes.hidden * phones),
+      duration: floatsIn(out, 'duration', phones),
+      spread: floatsIn(out, 'durationSpread', phones),
     };
   }
 
@@ -167,18 +114,18 @@ export class Graphs {
     const frames = index.length;
     const made = edges.reduce((left, edge) => (edge === 1n ? left : left - this.margins.frames), frames);
     const out = await this.#run.frames({
-      hidden: float(hidden, [1, this.sizes.hidden, hidden.length / this.sizes.hidden]),
+      hidden: floatTensor(hidden, [1, this.sizes.hidden, hidden.length / this.sizes.hidden]),
       index: new Tensor('int64', index, [frames]),
-      position: float(position, [4, frames]),
-      noise: float(noise, [this.sizes.noise, frames]),
-      speaker: float(mix, [1, mix.length]),
+      position: floatTensor(position, [4, frames]),
+      noise: floatTensor(noise, [this.sizes.noise, frames]),
+      speaker: floatTensor(mix, [1, mix.length]),
       edges: new Tensor('int64', edges, [2]),
     });
     const rows = this.hasWindows ? Math.min(2 * made, out['f0']!.data.length) : 2 * made;
     assert(rows >= needed, `${rows} rows were made, not ${needed}`);
-    const f0 = floatsOf(out['f0'], 'f0', rows);
-    const voicing = floatsOf(out['voicing'], 'voicing', rows);
-    const bands = floatsOf(out['bands'], 'bands', rows * this.sizes.bands);
+    const f0 = floatsIn(out, 'f0', rows);
+    const voicing = floatsIn(out, 'voicing', rows);
+    const bands = floatsIn(out, 'bands', rows * this.sizes.bands);
     assertRange(f0, 'f0', f0Range);
     assertRange(voicing, 'voicing', [0, 1]);
     assertRange(bands, 'a band', bandRange);
@@ -189,12 +136,6 @@ export class Graphs {
   rowsBetween(rows: Rows, from: number, to: number): Rows {
     const width = this.sizes.bands;
     const count = rows.f0.length;
-    if (from >= 0 && to <= count)
-      return {
-        f0: rows.f0.slice(from, to),
-        voicing: rows.voicing.slice(from, to),
-        bands: rows.bands.slice(from * width, to * width),
-      };
     const result = {
       f0: new Float32Array(to - from),
       voicing: new Float32Array(to - from),
@@ -229,13 +170,13 @@ export class Graphs {
   /** @param noiseIndex where in its noise the decoder starts; @param phase of the first pulse, in periods */
   initialState(noiseIndex: number, phase: number): DecoderState {
     const { pulses, decoderNoise, tail } = this.sizes;
-    const zeros = (size: number) => float(new Float32Array(size), [size]);
+    const zeros = (size: number) => floatTensor(new Float32Array(size), [size]);
     return {
-      phase: float(Float32Array.of(phase), [1]),
+      phase: floatTensor(Float32Array.of(phase), [1]),
       pulses: zeros(pulses),
       noise: zeros(decoderNoise),
       tail: zeros(tail),
-      frameIndex: new Tensor('int64', BigInt64Array.of(BigInt(noiseIndex)), [1]),
+      frameIndex: integerTensor([noiseIndex]),
     };
   }
 
@@ -247,14 +188,14 @@ export class Graphs {
   ): Promise<{ pcm: Float32Array; state: DecoderState }> {
     const count = f0.length;
     const out = await this.#run.decoder({
-      f0: float(f0, [count]),
-      voicing: float(voicing, [count]),
-      bands: float(bands, [count, this.sizes.bands]),
+      f0: floatTensor(f0, [count]),
+      voicing: floatTensor(voicing, [count]),
+      bands: floatTensor(bands, [count, this.sizes.bands]),
       ...state,
-      warp: float(warp, [1]),
+      warp: floatTensor(warp, [1]),
     });
     return {
-      pcm: floatsOf(out['pcm'], 'pcm', (count - 2 * this.margins.rows) * this.#rowSamples),
+      pcm: floatsIn(out, 'pcm', (count - 2 * this.margins.rows) * this.#rowSamples),
       state: {
         phase: out['phaseOut']!,
         pulses: out['pulsesOut']!,

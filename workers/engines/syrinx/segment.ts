@@ -1,8 +1,8 @@
 /** Speaks one segment: from phones to samples, chunk by chunk. */
-import { strict as assert } from 'node:assert';
-import type { WordTime } from '../../../src/threads/messages.js';
+import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
 import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { fadeIn, fadeOut, silenceBefore, toInt16 } from '../pcm.js';
+import { type Stretch, WordTimes } from '../word-times.js';
 import type { DecoderState, Graphs, Rows } from './graphs.js';
 import type { Prosody } from './prosody.js';
 import type { PhoneSpan, Timeline } from './timeline.js';
@@ -82,39 +82,21 @@ export interface SegmentParts {
   readonly graphs: Graphs;
   readonly timeline: Timeline;
   readonly prosody: Prosody;
-  readonly words: number;
+  readonly request: SegmentRequest;
   /** Weights of the trained speakers. */
   readonly mix: Float32Array;
   /** Shape [1]. */
   readonly warp: Float32Array;
   readonly gain: number;
-  /** Its listener waits for first audio, and so do many others. */
-  readonly isFirst: boolean;
-  readonly begins: keyof typeof firstPlaces;
   /** Decodes all frames at once, for measurements: the same samples, except for rounding. */
   readonly whole: boolean;
-  readonly engine: SegmentSynthesis['engine'];
-}
-
-/** Gives one step, or one batch, at a time the buffers that all steps of an engine share: others would overwrite them. */
-export class StepLock {
-  #isHeld = false;
-
-  async hold<T>(step: () => Promise<T>): Promise<T> {
-    assert(!this.#isHeld, 'two steps of one engine at once');
-    this.#isHeld = true;
-    try {
-      return await step();
-    } finally {
-      this.#isHeld = false;
-    }
-  }
 }
 
 export class Segment implements SegmentSynthesis {
-  readonly engine: SegmentSynthesis['engine'];
   readonly sampleRateHz = sampleRateHz;
   readonly #parts: SegmentParts;
+  readonly #begins: keyof typeof firstPlaces;
+  readonly #wordTimes: WordTimes;
   #state: DecoderState;
   /** Place of the next chunk in the grid. */
   #chunk: number;
@@ -126,15 +108,14 @@ export class Segment implements SegmentSynthesis {
   /** Samples returned so far, and samples left out before the first. */
   #samples = 0;
   #trimmed = 0;
-  #word = 0;
-  #wordEnd = 0;
   #done = false;
 
   constructor(parts: SegmentParts) {
     this.#parts = parts;
-    this.engine = parts.engine;
-    this.#chunk = firstPlaces[parts.begins];
-    const { prosody, graphs } = parts;
+    const { prosody, graphs, request } = parts;
+    this.#begins = request.begins ?? 'short';
+    this.#chunk = firstPlaces[this.#begins];
+    this.#wordTimes = new WordTimes(request);
     this.#state = graphs.initialState(prosody.noiseIndex, prosody.startPhase);
   }
 
@@ -158,7 +139,7 @@ export class Segment implements SegmentSynthesis {
 
   /** The place of the next chunk in the grid. */
   get window(): number {
-    return Math.min(this.#chunk, lastPlaces[this.#parts.begins]);
+    return Math.min(this.#chunk, lastPlaces[this.#begins]);
   }
 
   async #step(): Promise<FloatChunk> {
@@ -170,7 +151,7 @@ export class Segment implements SegmentSynthesis {
     if (isFirst) pcm = this.#trimStart(pcm);
     if (this.#done) pcm = this.#finish(pcm);
     this.#samples += pcm.length;
-    return { pcm, words: this.#wordsUntil(this.#samples), last: this.#done };
+    return { pcm, words: this.#wordTimes.until(this.#samples, this.#stretchOf), last: this.#done };
   }
 
   /**
@@ -252,7 +233,10 @@ export class Segment implements SegmentSynthesis {
     }
     // Only the first chunk is searched, so that a segment that is decoded whole starts at the same sample.
     const searched = pcm.subarray(delaySamples, chunkGrid[0]! * samplesPerFrame);
-    this.#trimmed = silenceBefore(searched, this.#parts.isFirst ? awaitedLeadSamples : undefined);
+    this.#trimmed = silenceBefore(
+      searched,
+      this.#parts.request.isFirst === true ? awaitedLeadSamples : undefined,
+    );
     const rest = pcm.subarray(delaySamples + this.#trimmed);
     fadeIn(rest, fadeInSamples);
     return rest;
@@ -278,27 +262,18 @@ export class Segment implements SegmentSynthesis {
 
   #blank(): FloatChunk {
     this.#done = true;
-    const { prosody, words } = this.#parts;
-    const pcm = new Float32Array(Math.round(prosody.silence(samplesOf(blankMs), trailingSpread)));
-    const silent = (word: number): WordTime => ({ word, startSample: 0, endSample: 0 });
-    return { pcm, words: Array.from({ length: words }, (_, word) => silent(word)), last: true };
+    const silence = this.#parts.prosody.silence(samplesOf(blankMs), trailingSpread);
+    return {
+      pcm: new Float32Array(Math.round(silence)),
+      words: this.#wordTimes.until(0, () => undefined),
+      last: true,
+    };
   }
 
-  /** Words that end before this sample and have not been reported. */
-  #wordsUntil(sample: number): WordTime[] {
-    const { timeline, words } = this.#parts;
-    const found: WordTime[] = [];
-    for (; this.#word < words; this.#word++) {
-      const frames = timeline.wordFrames(this.#word, this.#wordEnd);
-      if (frames === null) break;
-      const startSample = this.#sampleAt(frames.start);
-      const endSample = this.#sampleAt(frames.end);
-      if (endSample > sample) break;
-      this.#wordEnd = frames.end;
-      found.push({ word: this.#word, startSample, endSample });
-    }
-    return found;
-  }
+  readonly #stretchOf = (word: number): Stretch | null | undefined => {
+    const frames = this.#parts.timeline.wordFrames(word);
+    return frames && { start: this.#sampleAt(frames.start), end: this.#sampleAt(frames.end) };
+  };
 
   #sampleAt(frame: number): number {
     return Math.max(0, (frame - this.#origin) * samplesPerFrame - this.#trimmed);

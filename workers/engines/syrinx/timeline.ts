@@ -97,8 +97,9 @@ export class Timeline {
     const first = Math.max(0, from - margin);
     const last = Math.min(track.length, to + margin);
     const count = last - first;
-    const feeds = this.#graphs.encoderFeeds(count);
-    const { ids, place, style } = feeds;
+    const ids = new BigInt64Array(4 * count);
+    const place = new Float32Array(2 * count);
+    const style = new Float32Array(4 * count);
     for (let i = 0; i < count; i++) {
       const phone = first + i;
       ids[i] = toBigInt(track.ids[phone]!);
@@ -110,7 +111,7 @@ export class Timeline {
       place[i] = Math.min(phone - track.clauseStart[phone]!, placeMax) / placeMax;
       place[count + i] = track.phonesToEnd(phone) / placeMax;
     }
-    const { hidden, duration, spread } = await this.#graphs.encode(feeds);
+    const { hidden, duration, spread } = await this.#graphs.encode({ ids, place, style });
     this.#windows.push({ hidden, first, count, to });
     for (let phone = from; phone < to; phone++)
       this.#starts.push(this.frames + this.#length(phone, duration[phone - first]!, spread[phone - first]!));
@@ -148,10 +149,9 @@ export class Timeline {
     const count = to - from;
     const firstPhone = this.#phoneAt(from);
     const phones = this.#phoneAt(to - 1) - firstPhone + 1;
-    const feeds = this.#graphs.frameFeeds(phones, count);
-    const { index, position, edges } = feeds;
-    edges[0] = from === 0 ? 1n : 0n;
-    edges[1] = this.complete && to === this.frames ? 1n : 0n;
+    const index = new BigInt64Array(count);
+    const position = new Float32Array(4 * count);
+    const isEnd = this.complete && to === this.frames;
     for (let place = 0; place < phones; place++) {
       const start = this.#starts[firstPhone + place]!;
       const length = this.#starts[firstPhone + place + 1]! - start;
@@ -167,13 +167,20 @@ export class Timeline {
         position[3 * count + at] = logLength;
       }
     }
-    this.#gather(feeds.hidden, firstPhone, phones);
-    this.#prosody.fillNoise(feeds.noise, from, count);
-    return feeds;
+    const noise = new Float32Array(this.#graphs.sizes.noise * count);
+    this.#prosody.fillNoise(noise, from, count);
+    return {
+      hidden: this.#gather(firstPhone, phones),
+      index,
+      position,
+      noise,
+      edges: BigInt64Array.of(from === 0 ? 1n : 0n, isEnd ? 1n : 0n),
+    };
   }
 
   /** Copies the hidden states of some phones out of the windows, and drops the windows before them. */
-  #gather(hidden: Float32Array, firstPhone: number, phones: number): void {
+  #gather(firstPhone: number, phones: number): Float32Array {
+    const hidden = new Float32Array(this.#graphs.sizes.hidden * phones);
     this.#windows = this.#windows.filter(({ to }) => to > firstPhone);
     let phone = firstPhone;
     for (const { hidden: source, first, count, to } of this.#windows) {
@@ -183,23 +190,16 @@ export class Timeline {
           hidden[channel * phones + column - firstPhone] = source[channel * count + column - first]!;
       phone = Math.max(phone, end);
     }
+    return hidden;
   }
 
-  /**
-   * The frames of a word, or `null` while some are unknown. A word without a sound has no frames: `end` is `start`.
-   * Words that are spoken as one get equal shares.
-   */
-  wordFrames(word: number, previousEnd: number): { start: number; end: number } | null {
-    const joined = this.#track.joinedWith(word);
-    if (joined.first >= this.#track.wordsReady) return null;
-    const first = this.#track.wordFirst[joined.first]!;
-    if (first < 0) return { start: previousEnd, end: previousEnd };
-    const last = this.#track.wordLast[joined.first]!;
-    if (last >= this.#encoded) return null;
-    const start = this.#starts[first]!;
-    const share = (this.#starts[last + 1]! - start) / (joined.last - joined.first + 1);
-    const place = word - joined.first;
-    return { start: start + Math.round(place * share), end: start + Math.round((place + 1) * share) };
+  /** The frames of a word; `null` while some are unknown; `undefined`: it has no sound. */
+  wordFrames(word: number): { start: number; end: number } | null | undefined {
+    if (word >= this.#track.wordsReady) return null;
+    const first = this.#track.wordFirst[word]!;
+    if (first < 0) return undefined;
+    const last = this.#track.wordLast[word]!;
+    return last >= this.#encoded ? null : { start: this.#starts[first]!, end: this.#starts[last + 1]! };
   }
 
   /** All phones that the segment speaks, for measurements. */

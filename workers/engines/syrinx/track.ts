@@ -6,7 +6,6 @@
  * clause is final: the clause has ended, or its end is further away than the nets can tell.
  */
 import type { Bounds } from '../../../src/limits.js';
-import type { Replacement } from '../../../src/threads/messages.js';
 import type { Atom, Clause, Ending } from '../g2p/clauses.js';
 import { type Terminal, terminals } from '../g2p/lexer.js';
 import { type Pronouncer, type SpokenAtom, pieceOf } from '../g2p/pronunciation.js';
@@ -49,11 +48,9 @@ export class PhoneTrack {
   readonly #clauseEnds: number[] = [];
   readonly #spanOf: number[] = [];
   readonly #clauseOf: number[] = [];
-  /** First and last phone of each word; -1 if it has none. */
+  /** First and last phone of each word; -1 if it has none. Of words that are spoken as one, the first has the phones. */
   readonly wordFirst: Int32Array;
   readonly wordLast: Int32Array;
-  /** Words that are spoken as one; the first of them has the phones. */
-  readonly #joined = new Map<number, Pick<Replacement, 'first' | 'last'>>();
   readonly #clauses: readonly Clause[];
   readonly #means: TrackMeans;
   #clause = 0;
@@ -70,14 +67,11 @@ export class PhoneTrack {
     clauses: readonly Clause[],
     words: number,
     means: TrackMeans,
-    spoken: readonly Replacement[] = [],
   ) {
     this.#clauses = clauses;
     this.#means = means;
     this.wordFirst = new Int32Array(words).fill(-1);
     this.wordLast = new Int32Array(words).fill(-1);
-    for (const { first, last } of spoken)
-      if (last > first) for (let word = first; word <= last; word++) this.#joined.set(word, { first, last });
     if (clauses[0]?.continues !== true) this.#addPause('lead');
   }
 
@@ -115,11 +109,6 @@ export class PhoneTrack {
         if (atoms[atom]!.word >= 0) return atoms[atom]!.word;
     }
     return this.wordFirst.length;
-  }
-
-  /** The words, the last included, that are spoken as one with this word: usually only itself. */
-  joinedWith(word: number): Pick<Replacement, 'first' | 'last'> {
-    return this.#joined.get(word) ?? { first: word, last: word };
   }
 
   /**

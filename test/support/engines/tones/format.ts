@@ -29,7 +29,6 @@ const speakerOf = (given: number | Speaker): Speaker =>
   typeof given === 'number' ? { hz: given, silenceMs: 0 } : given;
 
 class TonesSegment implements SegmentSynthesis {
-  readonly engine: Engine;
   readonly sampleRateHz = sampleRateHz;
   readonly #request: SegmentRequest;
   readonly #hz: number;
@@ -38,15 +37,18 @@ class TonesSegment implements SegmentSynthesis {
   #letter = 0;
   #word = 0;
 
-  constructor(engine: Engine, request: SegmentRequest, { hz, silenceMs }: Speaker) {
-    this.engine = engine;
+  constructor(request: SegmentRequest, { hz, silenceMs }: Speaker) {
     this.#request = request;
     this.#hz = hz;
     this.#letterSamples = (letterMs * sampleRateHz) / 1_000 / (request.settings.speed ?? 1);
     this.#silenceSamples = (silenceMs * sampleRateHz) / 1_000;
   }
 
-  next(): EngineChunk | null {
+  step(): Promise<EngineChunk | null> {
+    return Promise.resolve(this.#next());
+  }
+
+  #next(): EngineChunk | null {
     const { text, words } = this.#request;
     const from = this.#letter;
     if (from === text.length) return null;
@@ -83,11 +85,7 @@ class TonesEngine implements Engine {
   open(request: SegmentRequest): TonesSegment {
     const speaker = this.#speakers[request.settings.voiceId];
     if (speaker === undefined) throw new RangeError(`unknown voice "${request.settings.voiceId}"`);
-    return new TonesSegment(this, request, speakerOf(speaker));
-  }
-
-  step(segments: readonly TonesSegment[]): Promise<(EngineChunk | null)[]> {
-    return Promise.resolve(segments.map((segment) => segment.next()));
+    return new TonesSegment(request, speakerOf(speaker));
   }
 
   release(): Promise<void> {
