@@ -1,7 +1,7 @@
 /** AAC-LC by FFmpeg, at a constant bitrate: ADTS frames (ISO/IEC 13818-7), which need no header before them. */
 import type { CodecFormat } from '../../src/api/formats.js';
-import { Blocks, type Encoder, type EncoderFactory, type Flushed, NOTHING } from './encoder.js';
-import { readFile } from 'node:fs/promises';
+import { BaseEncoder, Blocks, type EncoderFactory, type Flushed, NOTHING } from './encoder.js';
+import { compileWasm, instanceOf } from './wasm-codec.js';
 
 /**
  * The AAC encoder of FFmpeg 5.1 as WebAssembly with SIMD: `scripts/aac/build.sh` makes `aac.wasm` from its source. A thread loads
@@ -31,14 +31,11 @@ export const ENCODERS_MAX = 64;
 /** The answer to all system calls. FFmpeg has no use for any, and with 0 its start would look for folders without end. */
 const EBADF = 8;
 
-/** Resolves the path from `dist`, too. */
-const wasmPath = new URL('workers/audio/aac.wasm', import.meta.resolve('syrinx/package.json'));
-
 let compiled: Promise<WebAssembly.Module> | undefined;
 
 const compile = async (): Promise<WebAssembly.Module> => {
   try {
-    return await WebAssembly.compile(await readFile(wasmPath));
+    return await compileWasm('aac.wasm');
   } catch (error) {
     // The next context tries again.
     compiled = undefined;
@@ -56,12 +53,7 @@ class Memory {
   #isFaulty = false;
 
   private constructor(module: WebAssembly.Module) {
-    const imports = Object.fromEntries(
-      WebAssembly.Module.imports(module).map(({ name }) => [name, () => EBADF]),
-    );
-    const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: imports });
-    this.wasm = instance.exports as unknown as AacExports;
-    this.wasm._initialize();
+    this.wasm = instanceOf<AacExports>(module, EBADF);
   }
 
   static take(module: WebAssembly.Module): Memory {
@@ -170,17 +162,15 @@ const frameOf = (packet: Uint8Array, sampleRateHz: number): Buffer => {
   return frame;
 };
 
-class AacEncoder implements Encoder {
-  readonly sampleRateHz: number;
-  readonly streamDelaySamples = DELAY_SAMPLES;
-  decodableSamples = 0;
+class AacEncoder extends BaseEncoder {
+  override readonly streamDelaySamples = DELAY_SAMPLES;
   readonly #libavcodec: LibavcodecAac;
   readonly #blocks = new Blocks(BLOCK_SAMPLES);
   #fedSamples = 0;
 
   constructor(libavcodec: LibavcodecAac, sampleRateHz: number) {
+    super(sampleRateHz);
     this.#libavcodec = libavcodec;
-    this.sampleRateHz = sampleRateHz;
   }
 
   encode(samples: Int16Array): Uint8Array {
@@ -195,25 +185,17 @@ class AacEncoder implements Encoder {
     return Buffer.concat(frames);
   }
 
-  flush(): Flushed {
+  override flush(): Flushed {
     const samples = this.#fedSamples + DELAY_SAMPLES + LOOKAHEAD_SAMPLES;
     const silenceSamples = Math.ceil(samples / BLOCK_SAMPLES) * BLOCK_SAMPLES - this.#fedSamples;
     return { payload: this.encode(new Int16Array(silenceSamples)), silenceSamples };
   }
 
-  finish(): Uint8Array {
+  override finish(): Uint8Array {
     return this.#fedSamples === 0 ? NOTHING : this.flush().payload;
   }
 
-  chunkHeader(): Uint8Array {
-    return NOTHING;
-  }
-
-  fileHeader(): Uint8Array {
-    return NOTHING;
-  }
-
-  dispose(): void {
+  override dispose(): void {
     this.#libavcodec.close();
   }
 }

@@ -44,6 +44,41 @@ export interface EncoderFactory<Format> {
 
 export const NOTHING = new Uint8Array(0);
 
+const FLUSHED: Flushed = { payload: NOTHING, silenceSamples: 0 };
+
+/** What most encodings have in common: no delay, no headers, nothing that is held back, and no resources. */
+export abstract class BaseEncoder implements Encoder {
+  readonly sampleRateHz: number;
+  readonly streamDelaySamples: number = 0;
+  decodableSamples = 0;
+
+  constructor(sampleRateHz: number) {
+    this.sampleRateHz = sampleRateHz;
+  }
+
+  abstract encode(samples: Int16Array): Uint8Array;
+
+  flush(): Flushed {
+    return FLUSHED;
+  }
+
+  finish(): Uint8Array {
+    return NOTHING;
+  }
+
+  chunkHeader(_payloadBytes: number, _first: boolean): Uint8Array {
+    return NOTHING;
+  }
+
+  fileHeader(_payloadBytes: number): Uint8Array {
+    return NOTHING;
+  }
+
+  dispose(): void {
+    // Holds no resources.
+  }
+}
+
 /** Cuts samples into blocks of one size, which codecs take. */
 export class Blocks {
   readonly #block: Int16Array;

@@ -2,7 +2,7 @@
  * FLAC (RFC 9639), mono with 16 bits: fixed predictors and Rice codes, in blocks of one size. A decoder restores the exact
  * samples. Speech takes about 60 % of the bytes of pcm.
  */
-import { Blocks, type Encoder, type Flushed, NOTHING } from './encoder.js';
+import { BaseEncoder, Blocks, type Flushed, NOTHING } from './encoder.js';
 
 /** 48 ms at 24 kHz: a client gets no sample before its block is full. */
 const BLOCK_SAMPLES = 1_152;
@@ -198,16 +198,9 @@ const header = (sampleRateHz: number, samples: number): Buffer => {
   return bytes;
 };
 
-export class FlacEncoder implements Encoder {
-  readonly sampleRateHz: number;
-  readonly streamDelaySamples = 0;
-  decodableSamples = 0;
+export class FlacEncoder extends BaseEncoder {
   readonly #blocks = new Blocks(BLOCK_SAMPLES);
   #frames = 0;
-
-  constructor(sampleRateHz: number) {
-    this.sampleRateHz = sampleRateHz;
-  }
 
   encode(samples: Int16Array): Uint8Array {
     const frames: Uint8Array[] = [];
@@ -216,26 +209,22 @@ export class FlacEncoder implements Encoder {
   }
 
   /** Only the last block of a stream may be shorter. */
-  flush(): Flushed {
+  override flush(): Flushed {
     const silenceSamples = (BLOCK_SAMPLES - this.#blocks.rest.length) % BLOCK_SAMPLES;
     return { payload: this.encode(new Int16Array(silenceSamples)), silenceSamples };
   }
 
-  finish(): Uint8Array {
+  override finish(): Uint8Array {
     const { rest } = this.#blocks;
     return rest.length === 0 ? NOTHING : this.#frame(rest);
   }
 
-  chunkHeader(_payloadBytes: number, first: boolean): Uint8Array {
+  override chunkHeader(_payloadBytes: number, first: boolean): Uint8Array {
     return first ? header(this.sampleRateHz, 0) : NOTHING;
   }
 
-  fileHeader(): Uint8Array {
+  override fileHeader(): Uint8Array {
     return header(this.sampleRateHz, this.decodableSamples);
-  }
-
-  dispose(): void {
-    // Holds no resources.
   }
 
   #frame(samples: Int16Array): Uint8Array {

@@ -2,8 +2,8 @@
  * LAME 3.100 as WebAssembly with SIMD: `scripts/lame/build.sh` makes `lame.wasm` from its source. Each encoder has a memory
  * of its own, which the garbage collector frees.
  */
-import { readFile } from 'node:fs/promises';
 import type { MpegFormat } from './mpeg.js';
+import { instanceOf } from './wasm-codec.js';
 
 /** Pointers are byte offsets. Counts of bytes are negative after an error. */
 interface LameExports {
@@ -31,12 +31,6 @@ const gainOf = (bitrateKbps: number): number => {
   return bitrateKbps >= 192 ? 1 / 0.97 : 1 / 0.95;
 };
 
-/** Resolves the path from `dist`, too. */
-const wasmPath = new URL('workers/audio/lame.wasm', import.meta.resolve('syrinx/package.json'));
-
-export const compileLame = async (): Promise<WebAssembly.Module> =>
-  WebAssembly.compile(await readFile(wasmPath));
-
 export class Lame {
   readonly #wasm: LameExports;
   readonly #samples: number;
@@ -45,11 +39,8 @@ export class Lame {
 
   /** `configure` comes first. */
   constructor(module: WebAssembly.Module) {
-    // LAME's messages would need these; it has none to give.
-    const imports = Object.fromEntries(WebAssembly.Module.imports(module).map(({ name }) => [name, () => 0]));
-    const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: imports });
-    this.#wasm = instance.exports as unknown as LameExports;
-    this.#wasm._initialize();
+    // LAME's messages would need calls; it has none to give.
+    this.#wasm = instanceOf<LameExports>(module, 0);
     this.#samples = this.#wasm.allocate(2 * BLOCK_SAMPLES);
     this.#out = this.#wasm.allocate(OUT_BYTES_MAX);
   }

@@ -4,8 +4,9 @@
  * listener does not wait. Encoders beyond the warm ones are released when a peak is over.
  */
 import type { EncoderBounds } from './encoder.js';
-import { Lame, compileLame } from './lame.js';
+import { Lame } from './lame.js';
 import type { MpegFormat } from './mpeg.js';
+import { compileWasm } from './wasm-codec.js';
 
 interface Idle {
   readonly lame: Lame;
@@ -32,7 +33,7 @@ export class Mp3Pool {
 
   /** @param format of the encoders that are made in advance */
   static async create(format: MpegFormat, bounds: EncoderBounds): Promise<Mp3Pool> {
-    const pool = new Mp3Pool(await compileLame(), bounds);
+    const pool = new Mp3Pool(await compileWasm('lame.wasm'), bounds);
     for (let i = 0; i < bounds.mp3EncodersWarm; i++)
       pool.#idle.push({ lame: pool.#make(format), format, sinceMs: 0, isFresh: true });
     return pool;

@@ -1,45 +1,15 @@
 /** Encodings that turn each sample into bytes by itself: pcm, wav and linear16 (signed 16-bit little-endian), and G.711. */
 import { endianness } from 'node:os';
-import { NOTHING, type Encoder, type Flushed } from './encoder.js';
+import { BaseEncoder, NOTHING } from './encoder.js';
 
-const FLUSHED: Flushed = { payload: NOTHING, silenceSamples: 0 };
-
-/** Base of headerless encodings. They hold nothing back and add no delay. */
-abstract class DirectEncoder implements Encoder {
-  readonly sampleRateHz: number;
-  readonly streamDelaySamples = 0;
-  decodableSamples = 0;
-
-  constructor(sampleRateHz: number) {
-    this.sampleRateHz = sampleRateHz;
-  }
-
+/** They hold nothing back and add no delay. */
+abstract class DirectEncoder extends BaseEncoder {
   encode(samples: Int16Array): Uint8Array {
     this.decodableSamples += samples.length;
     return this.bytesOf(samples);
   }
 
   protected abstract bytesOf(samples: Int16Array): Uint8Array;
-
-  flush(): Flushed {
-    return FLUSHED;
-  }
-
-  finish(): Uint8Array {
-    return NOTHING;
-  }
-
-  chunkHeader(_payloadBytes: number, _first: boolean): Uint8Array {
-    return NOTHING;
-  }
-
-  fileHeader(_payloadBytes: number): Uint8Array {
-    return NOTHING;
-  }
-
-  dispose(): void {
-    // Holds no resources.
-  }
 }
 
 const littleEndian = endianness() === 'LE';

@@ -1,5 +1,6 @@
 /** Arrays of floats in the files of NumPy: `.npy`, and `.npz`, a zip file with a `.npy` file for each array. */
 import { inflateRawSync } from 'node:zlib';
+import { product } from './graph/model.js';
 
 export interface FloatArray {
   readonly shape: readonly number[];
@@ -90,8 +91,7 @@ export const readNpy = (name: string, bytes: Buffer): FloatArray => {
     .split(',')
     .filter((size) => size.trim() !== '')
     .map(Number);
-  const count = sizes.reduce((product, size) => product * size, 1);
-  if (bytes.length - from !== 4 * count)
+  if (bytes.length - from !== 4 * product(sizes))
     throw new RangeError(`"${name}" does not have the size that its header says`);
   return { shape: sizes, values: floatsOf(bytes.subarray(from)) };
 };

@@ -4,11 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { env, InferenceSession } from 'onnxruntime-node';
 import type { NativeGuard } from '../../src/threads/vitals.js';
+import { madeWhole } from './graph/derived.js';
 import { checkRoom, externalBytesMin, WeightsFile } from './graph/write.js';
 import type { HeldFile } from './pack.js';
 import { bufferSource, fieldsOf, MessageWriter, textOf } from './graph/wire.js';
@@ -164,8 +165,7 @@ export const optimisedCopies = async <Name extends string>(
   if (!(await exists(folder))) {
     const bytes = Object.values<HeldFile>(graphs).reduce((sum, graph) => sum + graph.bytes, 0);
     await checkRoom(copiesIn, copyFactor * bytes);
-    const unfinished = await mkdtemp(join(dirname(dirname(folder)), '.new-'));
-    try {
+    await madeWhole(folder, join(dirname(copiesIn), '.new-'), async (unfinished) => {
       for (const [name, { openPath }] of Object.entries<HeldFile>(graphs)) {
         const session = await native(() =>
           InferenceSession.create(openPath, {
@@ -185,13 +185,7 @@ export const optimisedCopies = async <Name extends string>(
         await alignWeights(unfinished, name);
       }
       await syncFiles(unfinished);
-      await rename(unfinished, folder);
-    } catch (error) {
-      await rm(unfinished, { recursive: true, force: true });
-      // Another thread or process was faster.
-      const { code } = error as NodeJS.ErrnoException;
-      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
-    }
+    });
   }
   return Object.fromEntries(
     Object.entries<HeldFile>(graphs).map(([name, file]) => [

@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import typia, { type tags } from 'typia';
 import { closeFiles, type VoicePack, VoicePackError } from '../../src/threads/voices.js';
 import { faultOf, type PackEntry } from './entries.js';
-import type { Model } from './graph/model.js';
+import { hashOf } from './graph/derived.js';
+import type { Model, ModelFile } from './graph/model.js';
 import { readModel } from './graph/read.js';
 
 const fstatFile = promisify(fstat);
@@ -16,8 +17,6 @@ const readPiece = promisify(read);
 
 /** A larger manifest is not read into memory: ours has 4 KiB. */
 const manifestBytesMax = 1024 * 1024;
-/** Bytes hashed at a time: a model of hundreds of megabytes is never held in memory. */
-const hashedBytes = 256 * 1024;
 /** The most levels of folders and the most files of a voice pack. */
 const levelsMax = 4;
 const filesMax = 4_096;
@@ -43,12 +42,11 @@ export type PackContent = Pick<
 /** What the files of a pack may say. */
 export type SampleRateHz = number & tags.Type<'uint32'> & tags.Minimum<8000> & tags.Maximum<48000>;
 
-/** A file that was opened, and is kept open until the pack is loaded. */
-export interface HeldFile {
-  /** Path to show in messages. */
-  readonly path: string;
-  /** Path to open. On Linux it leads to the file that was verified, even if another has its name by now. */
-  readonly openPath: string;
+/**
+ * A file that was opened, and is kept open until the pack is loaded. On Linux `openPath` leads to the file that was verified,
+ * even if another has its name by now.
+ */
+export interface HeldFile extends ModelFile {
   readonly bytes: number;
 }
 
@@ -82,17 +80,6 @@ export const checked = <T>(path: string, name: string, result: typia.IValidation
   if (result.success) return result.data;
   const [first] = result.errors;
   throw new VoicePackError(`${path}: ${first?.path.replace('$input', name)} must be ${first?.expected}`);
-};
-
-const hashOf = async (file: number): Promise<string> => {
-  const hash = createHash('sha256');
-  const piece = Buffer.allocUnsafe(hashedBytes);
-  for (let at = 0; ;) {
-    const { bytesRead } = await readPiece(file, piece, 0, hashedBytes, at);
-    if (bytesRead === 0) return hash.digest('hex');
-    hash.update(piece.subarray(0, bytesRead));
-    at += bytesRead;
-  }
 };
 
 /** On Linux it leads to the file that was opened, even if another has its name by now. */
@@ -173,7 +160,7 @@ export class PackFolder {
    */
   readonly #held: Held;
   readonly #identity = new Map<string, string>();
-  readonly #files = new Map<string, { readonly descriptor: number; readonly file: HeldFile }>();
+  readonly #files = new Map<string, HeldFile>();
   readonly #models = new Map<string, Promise<Model>>();
 
   private constructor(entry: PackEntry, files: readonly string[], held: Held) {
@@ -249,11 +236,11 @@ export class PackFolder {
   ): Promise<HeldFile> {
     const path = this.pathOf(name);
     try {
-      const { descriptor, file } = this.#files.get(name) ?? (await this.#open(name, path));
+      const file = this.#files.get(name) ?? (await this.#open(name, path));
       const { bytes } = file;
       if (expected !== undefined && bytes !== expected.bytes)
         throw new VoicePackError(`${path}: the file has ${bytes} bytes, its manifest says ${expected.bytes}`);
-      if (expected !== undefined && (await hashOf(descriptor)) !== expected.sha256)
+      if (expected !== undefined && (await hashOf(file)) !== expected.sha256)
         throw new VoicePackError(`${path}: the file is not the one of its manifest (sha256 differs)`);
       return file;
     } catch (error) {
@@ -261,7 +248,7 @@ export class PackFolder {
     }
   }
 
-  async #open(name: string, path: string) {
+  async #open(name: string, path: string): Promise<HeldFile> {
     const { descriptor, stats } = await openRegular(path);
     this.#held.push(descriptor);
     this.#note(name, stats);
@@ -269,9 +256,9 @@ export class PackFolder {
     const { bytesRead } = await readPiece(descriptor, head, 0, headBytes, 0);
     refuseImpostor(path, head.subarray(0, bytesRead));
     const openPath = openPathOf(descriptor, path);
-    const opened = { descriptor, file: { path, openPath, bytes: Number(stats.size) } };
-    this.#files.set(name, opened);
-    return opened;
+    const file = { path, openPath, bytes: Number(stats.size) };
+    this.#files.set(name, file);
+    return file;
   }
 
   /** The graph of a model, read once for all formats, without its weights. Keeps the file open. */

@@ -6,6 +6,7 @@
 import { type InferenceSession, Tensor } from 'onnxruntime-node';
 import type { BatchInputs } from './graph/batched.js';
 import { type Mask, maskDims, maskInput } from './graph/masked.js';
+import { product } from './graph/model.js';
 
 export type Feeds = Record<string, Tensor>;
 export type Made = InferenceSession.ReturnType;
@@ -45,8 +46,6 @@ export interface WindowedGraph extends GraphWindows {
 }
 
 type Data = Float32Array | BigInt64Array;
-
-const sizeOf = (dims: readonly number[]): number => dims.reduce((product, size) => product * size, 1);
 
 const dimsOf = (name: string, { dims }: Tensor, fit: Fit | undefined): readonly number[] => {
   const axis = fit?.axes[name];
@@ -90,9 +89,9 @@ const copyInto = (
   wideDims: readonly number[],
   [axis, from]: readonly [number, number],
 ): void => {
-  const inner = sizeOf(dims.slice(axis));
-  const wide = sizeOf(wideDims.slice(axis));
-  let to = at + from * sizeOf(dims.slice(axis + 1));
+  const inner = product(dims.slice(axis));
+  const wide = product(wideDims.slice(axis));
+  let to = at + from * product(dims.slice(axis + 1));
   for (let begin = 0; begin < data.length; begin += inner, to += wide)
     into.set((data as Data).subarray(begin, begin + inner) as never, to);
 };
@@ -111,7 +110,7 @@ export const stacked = (items: readonly Feeds[], size: number, graph: WindowedGr
       continue;
     }
     const dims = dimsOf(name, tensor, first.fit);
-    const length = sizeOf(dims);
+    const length = product(dims);
     const data = new (tensor.data.constructor as new (length: number) => Data)(size * length);
     for (let item = 0; item < size; item++) {
       const { feeds, fit } = given[item] ?? first;
@@ -128,9 +127,9 @@ export const stacked = (items: readonly Feeds[], size: number, graph: WindowedGr
 /** All values but so many at the end of an axis. */
 const withoutEnd = ({ type, data, dims }: Tensor, axis: number, count: number): Tensor => {
   const kept = dims.with(axis, dims[axis]! - count);
-  const wide = sizeOf(dims.slice(axis));
-  const inner = sizeOf(kept.slice(axis));
-  const own = new (data.constructor as new (length: number) => Data)(sizeOf(kept));
+  const wide = product(dims.slice(axis));
+  const inner = product(kept.slice(axis));
+  const own = new (data.constructor as new (length: number) => Data)(product(kept));
   for (let from = 0, to = 0; to < own.length; from += wide, to += inner)
     own.set((data as Data).subarray(from, from + inner) as never, to);
   return new Tensor(type, own, kept);
@@ -143,7 +142,7 @@ export const splitUp = (made: Made, items: readonly Feeds[], { fit: fitOf }: Gra
     const own: Record<string, Tensor> = {};
     for (const [name, { type, data, dims }] of Object.entries(made)) {
       if (useless.includes(name)) continue;
-      const length = sizeOf(dims.slice(1));
+      const length = product(dims.slice(1));
       const tensor = new Tensor(
         type,
         (data as Data).slice(item * length, (item + 1) * length),

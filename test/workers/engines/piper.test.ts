@@ -266,8 +266,8 @@ t.test('a voice that cannot speak is refused with the reason and what to do', as
   await refuses(/phoneme_id_map has no "\^"/, { phoneme_id_map: { _: [0], $: [2] } });
   await refuses(/espeak\.voice is missing/, { espeak: {} });
   await refuses(/speaker 9 is not one of its 4/, { speaker_id_map: { ann: 9 } });
-  await refuses(/audio\.sample_rate is not/, { audio: { sample_rate: 1 } });
-  await refuses(/num_speakers is not .*Maximum<10000>/, { num_speakers: 2 ** 32 - 1 });
+  await refuses(/config\.audio\.sample_rate must be/, { audio: { sample_rate: 1 } });
+  await refuses(/config\.num_speakers must be .*Maximum<10000>/, { num_speakers: 2 ** 32 - 1 });
   const path = join(t.testdirName, 'truncated');
   await writePiper(path, 'echo', echoModel());
   const entry = { name: 'echo', path, files: null };

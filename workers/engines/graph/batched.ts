@@ -4,10 +4,10 @@
  *
  * Inputs that decide shapes are shared: they have no batch dimension, and are equal for all items.
  */
-import type { Attribute, Model, Node, Tensor } from './model.js';
+import { GraphEdit } from './edit.js';
+import type { Attribute, Model, Node } from './model.js';
 import { Ranks, broadcasting, listOf, rankKeeping } from './ranks.js';
 import { farEnd } from './stream-nodes.js';
-import { ints } from './streams.js';
 import { GraphError, Wiring, attributeIntegers, constantIntegers, usedBy } from './surgery.js';
 
 /** What a batch is made of. */
@@ -34,21 +34,17 @@ const withAttribute = (node: Node, name: string, value: Attribute): Node => ({
   attributes: new Map(node.attributes).set(name, value),
 });
 
-class Batcher {
-  readonly nodes: Node[] = [];
-  readonly initialisers: Map<string, Tensor>;
+class Batcher extends GraphEdit {
   readonly #model: Model;
   readonly #wiring: Wiring;
   readonly #ranks: Ranks;
   readonly #batched: Set<string>;
-  readonly #made = new Map<string, string>();
-  #names = 0;
 
   constructor(model: Model, { shared, ranks }: BatchInputs) {
+    super(model.initialisers, 'batch');
     this.#model = model;
     this.#wiring = new Wiring(model);
     this.#ranks = new Ranks(model, this.#wiring, ranks);
-    this.initialisers = new Map(model.initialisers);
     this.#batched = new Set(model.inputs.flatMap(({ name }) => (shared.includes(name) ? [] : [name])));
   }
 
@@ -97,8 +93,8 @@ class Batcher {
     } else if (op === 'Slice') {
       const axes = this.#constantOf(node, 3);
       const steps = rest[3] === undefined ? [] : [rest[3]];
-      this.#emit(node, [data, rest[0]!, rest[1]!, this.#ints(axes.map(shifted)), ...steps]);
-    } else if (op === 'CumSum') this.#emit(node, [data, this.#ints(this.#constantOf(node, 1).map(shifted))]);
+      this.#emit(node, [data, rest[0]!, rest[1]!, this.constant(axes.map(shifted)), ...steps]);
+    } else if (op === 'CumSum') this.#emit(node, [data, this.constant(this.#constantOf(node, 1).map(shifted))]);
     else if (op === 'Pad') this.#addPad(node);
     else if (rankKeeping.has(op)) this.#emit(node);
     else this.#refuse(node);
@@ -109,28 +105,6 @@ class Batcher {
     for (const name of node.outputs) this.#batched.add(name);
   }
 
-  /** A node of its own. @returns the name of its output */
-  #node(op: string, inputs: readonly string[], attributes: readonly [string, Attribute][] = []): string {
-    const output = `batch_${this.#names++}`;
-    const name = `batch/${output}`;
-    this.nodes.push({ name, op, domain: '', inputs, outputs: [output], attributes: new Map(attributes) });
-    return output;
-  }
-
-  #once(key: string, make: () => string): string {
-    const name = this.#made.get(key) ?? make();
-    this.#made.set(key, name);
-    return name;
-  }
-
-  #ints(values: readonly number[], dims?: number[]): string {
-    return this.#once(`ints ${values.join(' ')} ${dims?.join(' ')}`, () => {
-      const name = `batch_constant_${this.#made.size}`;
-      this.initialisers.set(name, ints(name, values, dims));
-      return name;
-    });
-  }
-
   #constantOf(node: Node, input: number): readonly number[] {
     const name = node.inputs[input];
     const values = name === undefined ? null : constantIntegers(this.#model, this.#wiring, name);
@@ -139,25 +113,25 @@ class Batcher {
 
   /** The size of the batch, a vector. */
   get #size(): string {
-    return this.#once('size', () => {
+    return this.once('size', () => {
       const { name } = this.#model.inputs.find((input) => this.isBatched(input.name))!;
-      return this.#node('Slice', [this.#node('Shape', [name]), this.#ints([0]), this.#ints([1])]);
+      return this.node('Slice', [this.node('Shape', [name]), this.constant([0]), this.constant([1])]);
     });
   }
 
   /** The shape of an item. */
   #addShape(node: Node): void {
     if (node.attributes.size > 0) this.#refuse(node);
-    const whole = this.#node('Shape', node.inputs);
-    const inputs = [whole, this.#ints([1]), this.#ints([farEnd])];
+    const whole = this.node('Shape', node.inputs);
+    const inputs = [whole, this.constant([1]), this.constant([farEnd])];
     this.nodes.push({ ...node, op: 'Slice', inputs });
   }
 
   /** Puts the batch dimension before a shape: 0, which Reshape takes from its input, or another size. */
   #withBatch(shape: string, size: number): string {
     const values = constantIntegers(this.#model, this.#wiring, shape);
-    if (values !== null) return this.#ints([size, ...values]);
-    return this.#node('Concat', [this.#ints([size]), shape], [['axis', int(0)]]);
+    if (values !== null) return this.constant([size, ...values]);
+    return this.node('Concat', [this.constant([size]), shape], [['axis', int(0)]]);
   }
 
   #alongAxis(node: Node): Node {
@@ -172,7 +146,7 @@ class Batcher {
       const missing = rank - this.#ranks.of(name);
       if (!this.isBatched(name) || missing === 0) return name;
       const axes = Array.from({ length: missing }, (_, i) => i + 1);
-      return this.#once(`aligned ${name} ${rank}`, () => this.#node('Unsqueeze', [name, this.#ints(axes)]));
+      return this.once(`aligned ${name} ${rank}`, () => this.node('Unsqueeze', [name, this.constant(axes)]));
     });
   }
 
@@ -186,10 +160,10 @@ class Batcher {
   /** A value that is the same for all items, once for each. */
   #expanded(name: string): string {
     if (this.isBatched(name)) return name;
-    return this.#once(`expanded ${name}`, () => {
+    return this.once(`expanded ${name}`, () => {
       const ones = Array.from({ length: this.#ranks.of(name) }, () => 1);
-      const shape = this.#node('Concat', [this.#size, this.#ints(ones)], [['axis', int(0)]]);
-      return this.#node('Expand', [name, shape]);
+      const shape = this.node('Concat', [this.#size, this.constant(ones)], [['axis', int(0)]]);
+      return this.node('Expand', [name, shape]);
     });
   }
 
@@ -208,23 +182,23 @@ class Batcher {
     const others = Array.from({ length: rank }, (_, i) => i).filter((i) => i !== axis);
     const perm = [0, axis + 1, ...others.map(shifted)];
     const front =
-      axis === 0 ? data : this.#node('Transpose', [data], [['perm', { type: 'ints', value: perm }]]);
-    const shape = this.#node('Shape', [front]);
-    const count = this.#node('Slice', [shape, this.#ints([1]), this.#ints([2])]);
-    const rest = this.#node('Slice', [shape, this.#ints([2]), this.#ints([farEnd])]);
-    const joinedShape = this.#node('Concat', [this.#ints([-1]), rest], [['axis', int(0)]]);
-    const joined = this.#node('Reshape', [front, joinedShape]);
-    const scalar = (vector: string) => this.#node('Squeeze', [vector, this.#ints([0])]);
-    const limit = this.#node('Mul', [this.#size, count]);
-    const starts = this.#node('Range', [this.#ints([0], []), scalar(limit), scalar(count)]);
-    const column = this.#node('Reshape', [starts, this.#ints([-1, 1])]);
-    const within = this.#node('Mod', [indices, count]);
-    const places = this.#node('Add', [within, column]);
+      axis === 0 ? data : this.node('Transpose', [data], [['perm', { type: 'ints', value: perm }]]);
+    const shape = this.node('Shape', [front]);
+    const count = this.node('Slice', [shape, this.constant([1]), this.constant([2])]);
+    const rest = this.node('Slice', [shape, this.constant([2]), this.constant([farEnd])]);
+    const joinedShape = this.node('Concat', [this.constant([-1]), rest], [['axis', int(0)]]);
+    const joined = this.node('Reshape', [front, joinedShape]);
+    const scalar = (vector: string) => this.node('Squeeze', [vector, this.constant([0])]);
+    const limit = this.node('Mul', [this.#size, count]);
+    const starts = this.node('Range', [this.constant([0], []), scalar(limit), scalar(count)]);
+    const column = this.node('Reshape', [starts, this.constant([-1, 1])]);
+    const within = this.node('Mod', [indices, count]);
+    const places = this.node('Add', [within, column]);
     if (axis === 0) {
       this.#emit({ ...node, inputs: [joined, places] });
       return;
     }
-    const found = this.#node('Gather', [joined, places], [['axis', int(0)]]);
+    const found = this.node('Gather', [joined, places], [['axis', int(0)]]);
     const back = [0, ...Array.from({ length: rank }, (_, i) => 1 + [axis, ...others].indexOf(i))];
     this.#emit({
       ...node,
@@ -237,23 +211,23 @@ class Batcher {
   /** Convolutions have a batch dimension. That of an item has the size 1. */
   #addConvolution(node: Node): void {
     const [data = '', ...rest] = node.inputs;
-    const batch = this.#node('Squeeze', [data, this.#ints([1])]);
-    const output = `batch_${this.#names++}`;
+    const batch = this.node('Squeeze', [data, this.constant([1])]);
+    const output = `batch_${this.nodes.length}`;
     this.nodes.push({ ...node, inputs: [batch, ...rest], outputs: [output] });
-    const inputs = [output, this.#ints([1])];
+    const inputs = [output, this.constant([1])];
     this.#emit({ ...node, name: `${node.name}/items`, op: 'Unsqueeze', inputs, attributes: new Map() });
   }
 
   #addAxes(node: Node): void {
     const axes = listOf(node, 'axes', 1, { model: this.#model, wiring: this.#wiring }) ?? this.#refuse(node);
-    if (node.inputs.length > 1) this.#emit(node, [node.inputs[0]!, this.#ints(axes.map(shifted))]);
+    if (node.inputs.length > 1) this.#emit(node, [node.inputs[0]!, this.constant(axes.map(shifted))]);
     else this.#emit(withAttribute(node, 'axes', { type: 'ints', value: axes.map(shifted) }));
   }
 
   #addFlatten(node: Node): void {
     const axis = attributeIntegers(node, 'axis')?.[0] ?? 1;
     if (axis !== 0 && axis !== 1) this.#refuse(node);
-    const inputs = [node.inputs[0]!, this.#ints([0, axis === 0 ? 1 : 0, -1])];
+    const inputs = [node.inputs[0]!, this.constant([0, axis === 0 ? 1 : 0, -1])];
     this.#emit({ ...node, op: 'Reshape', inputs, attributes: new Map() });
   }
 
@@ -261,9 +235,9 @@ class Batcher {
   #addPad(node: Node): void {
     const [data = '', pads = '', ...rest] = node.inputs;
     if (rest.length > 1) this.#refuse(node);
-    const rows = this.#node('Reshape', [pads, this.#ints([2, -1])]);
-    const more = this.#node('Concat', [this.#ints([0, 0], [2, 1]), rows], [['axis', int(1)]]);
-    this.#emit(node, [data, this.#node('Reshape', [more, this.#ints([-1])]), ...rest]);
+    const rows = this.node('Reshape', [pads, this.constant([2, -1])]);
+    const more = this.node('Concat', [this.constant([0, 0], [2, 1]), rows], [['axis', int(1)]]);
+    this.#emit(node, [data, this.node('Reshape', [more, this.constant([-1])]), ...rest]);
   }
 }
 

@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
-import type { ModelFile } from './model.js';
+import type { Model, ModelFile } from './model.js';
+import { writeModels } from './write.js';
 
 /** Unused sets are kept up to this size together, because an owner may try a voice again. */
 const unusedBytesMax = 1024 * 1024 * 1024;
@@ -18,7 +19,8 @@ const hashedBytes = 256 * 1024;
 /** Of the sets that this process makes, one after the other. */
 const unfinishedPrefix = `.new-${process.pid}-`;
 
-const hashOf = async ({ openPath }: ModelFile): Promise<string> => {
+/** Of the whole content, read in pieces: a model of hundreds of megabytes is never held in memory. */
+export const hashOf = async ({ openPath }: ModelFile): Promise<string> => {
   const hash = createHash('sha256');
   for await (const piece of createReadStream(openPath, { highWaterMark: hashedBytes }))
     hash.update(piece as Buffer);
@@ -30,6 +32,28 @@ const bytesOf = async (folder: string): Promise<number> => {
   for (const name of await readdir(folder, { recursive: true }))
     bytes += (await stat(join(folder, name))).size;
   return bytes;
+};
+
+/**
+ * Makes a folder, which appears whole. Several threads or processes may make it at the same time.
+ *
+ * @param unfinished the start of the path of the folder that `make` fills
+ */
+export const madeWhole = async (
+  folder: string,
+  unfinished: string,
+  make: (folder: string) => Promise<void>,
+): Promise<void> => {
+  const target = await mkdtemp(unfinished);
+  try {
+    await make(target);
+    await rename(target, folder);
+  } catch (error) {
+    await rm(target, { recursive: true, force: true });
+    // Another one was faster.
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
+  }
 };
 
 export class DerivedFiles {
@@ -67,17 +91,24 @@ export class DerivedFiles {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
     await mkdir(this.#folder, { recursive: true });
-    const unfinished = await mkdtemp(join(this.#folder, unfinishedPrefix));
-    try {
-      await make(unfinished);
-      await rename(unfinished, folder);
-    } catch (error) {
-      await rm(unfinished, { recursive: true, force: true });
-      // Another process was faster.
-      const { code } = error as NodeJS.ErrnoException;
-      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
-    }
+    await madeWhole(folder, join(this.#folder, unfinishedPrefix), make);
     return folder;
+  }
+
+  /**
+   * Models whose weights are in one file beside them, which all threads map.
+   *
+   * @param sources the files that they are made of
+   * @returns the file of each
+   */
+  async models<Name extends string>(
+    sources: readonly ModelFile[],
+    recipe: string,
+    models: Readonly<Record<Name, Model>>,
+  ): Promise<Readonly<Record<Name, string>>> {
+    const folder = await this.set(sources, recipe, (target) => writeModels(target, models));
+    const files = Object.keys(models).map((name) => [name, join(folder, `${name}.onnx`)]);
+    return Object.fromEntries(files) as Record<Name, string>;
   }
 
   /**

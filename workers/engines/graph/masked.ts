@@ -3,10 +3,10 @@
  * item the window has other values, so this multiplies them by zero wherever the graph pads. What the graph makes for the
  * item is then the same; what it makes beyond is of no use.
  */
-import type { Attribute, Model, Node } from './model.js';
+import { GraphEdit } from './edit.js';
+import type { Model, Node } from './model.js';
 import { elementTypes } from './model.js';
 import { farEnd } from './stream-nodes.js';
-import { ints } from './streams.js';
 import { Wiring, attributeIntegers } from './surgery.js';
 
 /** How a graph's values lie in time. */
@@ -45,45 +45,27 @@ export const masked = (model: Model, mask: Mask): { readonly model: Model; reado
   const after = new Wiring(model).after([mask.data]);
   const rates = new Map([[mask.data, 1]]);
   const used = new Set<number>();
-  const initialisers = new Map(model.initialisers);
-  const nodes: Node[] = [];
-  const made = new Map<string, string>();
-
-  const add = (op: string, inputs: readonly string[], attributes: [string, Attribute][] = []): string => {
-    const output = `masked_${nodes.length}`;
-    const name = `mask/${output}`;
-    nodes.push({ name, op, domain: '', inputs, outputs: [output], attributes: new Map(attributes) });
-    return output;
-  };
-  const constant = (value: number): string => {
-    const name = `mask_constant_${value}`;
-    initialisers.set(name, ints(name, [value]));
-    return name;
-  };
+  const edit = new GraphEdit(model.initialisers, 'masked');
+  const add = (op: string, ...inputs: readonly string[]): string => edit.node(op, inputs);
   const lengthOf = (value: string): string =>
-    add('Slice', [add('Shape', [value]), constant(mask.axis), constant(mask.axis + 1)]);
-  const maskedOf = (value: string): string => {
-    const known = made.get(value);
-    if (known !== undefined) return known;
-    const rate = rates.get(value) ?? 1;
-    used.add(rate);
-    const whole = maskInput(rate);
-    const length = lengthOf(value);
-    const beside = mask.isCentred ? add('Sub', [lengthOf(whole), length]) : undefined;
-    const start = beside === undefined ? add('Neg', [length]) : add('Div', [beside, constant(2)]);
-    const end = beside === undefined ? constant(farEnd) : add('Add', [start, length]);
-    const own = add('Slice', [whole, start, end, constant(mask.axis)]);
-    const product = add('Mul', [value, own]);
-    made.set(value, product);
-    return product;
-  };
+    add('Slice', add('Shape', value), edit.constant([mask.axis]), edit.constant([mask.axis + 1]));
+  const maskedOf = (value: string): string =>
+    edit.once(`masked ${value}`, () => {
+      const rate = rates.get(value) ?? 1;
+      used.add(rate);
+      const whole = maskInput(rate);
+      const length = lengthOf(value);
+      const beside = mask.isCentred ? add('Sub', lengthOf(whole), length) : undefined;
+      const start = beside === undefined ? add('Neg', length) : add('Div', beside, edit.constant([2]));
+      const end = beside === undefined ? edit.constant([farEnd]) : add('Add', start, length);
+      return add('Mul', value, add('Slice', whole, start, end, edit.constant([mask.axis])));
+    });
 
   for (const node of model.nodes) {
     const places = paddedInputs(node, mask, (name) => after.has(name));
-    nodes.push({
-      ...node,
-      inputs: node.inputs.map((name, place) => (places.includes(place) ? maskedOf(name) : name)),
-    });
+    // The nodes of its masks come before it.
+    const inputs = node.inputs.map((name, place) => (places.includes(place) ? maskedOf(name) : name));
+    edit.nodes.push({ ...node, inputs });
     const rate = node.inputs.map((name) => rates.get(name)).find((known) => known !== undefined);
     if (rate === undefined || node.op === 'Shape') continue;
     const factor = node.op === 'ConvTranspose' ? (attributeIntegers(node, 'strides')?.at(-1) ?? 1) : 1;
@@ -92,5 +74,6 @@ export const masked = (model: Model, mask: Mask): { readonly model: Model; reado
   const inputs = [...used].map((rate) => ({
     ...{ name: maskInput(rate), type: elementTypes.float32, dims: maskDims(mask, `places ${rate}`) },
   }));
+  const { nodes, initialisers } = edit;
   return { model: { ...model, nodes, initialisers, inputs: [...model.inputs, ...inputs] }, rates: [...used] };
 };

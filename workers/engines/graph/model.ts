@@ -103,5 +103,7 @@ export interface ModelFile {
   readonly openPath: string;
 }
 
+export const product = (dims: readonly number[]): number => dims.reduce((all, size) => all * size, 1);
+
 export const sizeOf = ({ dims, type }: Pick<Tensor, 'dims' | 'type'>): number =>
-  dims.reduce((product, size) => product * size, elementBytes[type]);
+  elementBytes[type] * product(dims);

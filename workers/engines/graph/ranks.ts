@@ -52,13 +52,6 @@ export class Ranks {
     return rank;
   }
 
-  /** The length of a vector. @throws {GraphError} if it is not known */
-  lengthOf(name: string): number {
-    const length = this.#lengths.get(name);
-    if (length === undefined) throw new GraphError(`the length of "${name}" is not known`);
-    return length;
-  }
-
   #addTensor(name: string, { dims }: Tensor): void {
     this.#ranks.set(name, dims.length);
     if (dims.length === 1) this.#lengths.set(name, dims[0]!);

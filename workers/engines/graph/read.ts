@@ -32,7 +32,6 @@ import {
 const heldBytesMax = 4 * 1024;
 /** Bytes of everything but weights, and of one field that is read: a graph of a thousand nodes has 200 KiB. */
 const graphBytesMax = 64 * 1024 * 1024;
-const lfsStart = 'version https://git-lfs';
 
 const elementTypeOf = (number: number): ElementType => {
   if (!(number in elementBytes)) throw new WireError(`element type ${number} is not supported`);
@@ -298,11 +297,6 @@ const bytesOf = (numbers: readonly number[], type: ElementType): Buffer => {
 export const readModel = (file: ModelFile): Model => {
   const source = new FileBytes(file.openPath, graphBytesMax);
   try {
-    const start = source.peek(0, Math.min(source.length, lfsStart.length)).toString('latin1');
-    if (start === lfsStart)
-      throw new VoicePackError(
-        `${file.path}: this is a Git LFS pointer, not the model: run "git lfs pull" where it was cloned, or download the file itself`,
-      );
     return new Reader(source, file).model();
   } catch (error) {
     if (!(error instanceof WireError || error instanceof GraphError || error instanceof RangeError))

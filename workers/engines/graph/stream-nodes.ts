@@ -1,49 +1,18 @@
 /** A graph that speaks piece by piece, while it is made: its nodes, weights and states. */
 import { type Node, type Tensor, type ValueInfo, elementTypes } from './model.js';
-import { type StreamState, floats, ints, perAxis, streamDims, timeAxis, widened } from './streams.js';
+import { GraphEdit } from './edit.js';
+import { type StreamState, floats, perAxis, streamDims, timeAxis, widened } from './streams.js';
 import { GraphError, attributeIntegers } from './surgery.js';
 
 export const farEnd = 2 ** 31 - 1;
 
-export class StreamNodes {
-  readonly nodes: Node[] = [];
-  readonly initialisers: Map<string, Tensor>;
+export class StreamNodes extends GraphEdit {
   readonly states: StreamState[] = [];
   /** Shapes of inner values. */
   readonly values: ValueInfo[] = [];
-  /** Values made once: constants, and what several nodes share. */
-  readonly #made = new Map<string, string>();
 
   constructor(initialisers: ReadonlyMap<string, Tensor>) {
-    this.initialisers = new Map(initialisers);
-  }
-
-  once(key: string, make: () => string): string {
-    const known = this.#made.get(key);
-    if (known !== undefined) return known;
-    const name = make();
-    this.#made.set(key, name);
-    return name;
-  }
-
-  /** @returns the name of its output */
-  node(
-    op: string,
-    inputs: readonly string[],
-    attributes: Node['attributes'] = new Map(),
-    label = 'stream',
-    output = `stream_${this.nodes.length}`,
-  ): string {
-    this.nodes.push({ name: `${label}/${output}`, op, domain: '', inputs, outputs: [output], attributes });
-    return output;
-  }
-
-  constant(values: readonly number[]): string {
-    return this.once(`constant ${values.join(' ')}`, () => {
-      const name = `stream_constant_${this.#made.size}`;
-      this.initialisers.set(name, ints(name, values));
-      return name;
-    });
+    super(initialisers, 'stream');
   }
 
   /** @param length before the first run */
@@ -55,12 +24,12 @@ export class StreamNodes {
   }
 
   slice(name: string, from: string, to: string, output?: string, axis = timeAxis): string {
-    return this.node('Slice', [name, from, to, this.constant([axis])], new Map(), 'stream', output);
+    return this.node('Slice', [name, from, to, this.constant([axis])], [], 'stream', output);
   }
 
   /** Streams one after the other in time. */
   joined(names: readonly string[], label?: string): string {
-    return this.node('Concat', names, new Map([['axis', { type: 'int', value: timeAxis }]]), label);
+    return this.node('Concat', names, [['axis', { type: 'int', value: timeAxis }]], label);
   }
 
   /** The samples that a stream has in this run. */
@@ -121,6 +90,6 @@ export class StreamNodes {
   inFastOrder(name: string, channels: number): string {
     const weights = `stream_ones_${channels}`;
     this.initialisers.set(weights, floats(weights, Array<number>(channels).fill(1), [channels, 1, 1, 1]));
-    return this.node('Conv', [name, weights], new Map([['group', { type: 'int', value: channels }]]));
+    return this.node('Conv', [name, weights], [['group', { type: 'int', value: channels }]]);
   }
 }

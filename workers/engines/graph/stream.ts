@@ -9,7 +9,7 @@
  * Streams have a dimension of size 1 more than in the model, [1, channels, 1, samples]: onnxruntime has its fast
  * convolutions for four dimensions only.
  */
-import { elementTypes, type Model, type Node, type ValueInfo } from './model.js';
+import { elementTypes, type Model, type Node, product, type ValueInfo } from './model.js';
 import { farEnd, StreamNodes } from './stream-nodes.js';
 import {
   alongChannels,
@@ -18,7 +18,6 @@ import {
   lastInput,
   type PieceByPiece,
   pieceByPiece,
-  product,
   type Stream,
   streamDims,
   type StreamedModel,

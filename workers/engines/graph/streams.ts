@@ -67,8 +67,6 @@ export const perAxis = ['kernel_shape', 'strides', 'dilations'];
 /** Dimensions with one of size 1 before the last. */
 export const widened = (dims: readonly number[]): number[] => [...dims.slice(0, -1), 1, ...dims.slice(-1)];
 
-export const product = (dims: readonly number[]): number => dims.reduce((all, size) => all * size, 1);
-
 /** @param dims by default one dimension */
 export const ints = (name: string, values: readonly number[], dims = [values.length]): Tensor => {
   const held = Buffer.alloc(8 * values.length);

@@ -179,13 +179,11 @@ const keyOf = ({ data }: Tensor): Buffer | string =>
 /**
  * Writes models to a folder as `NAME.onnx`, and the weights of all of them to one file beside. Weights are copied in
  * pieces.
- *
- * @returns the size of all files
  */
 export const writeModels = async (
   folder: string,
   models: Readonly<Record<string, Model>>,
-): Promise<number> => {
+): Promise<void> => {
   const places = new Map<Buffer | string, Place>();
   const placed: { readonly tensor: Tensor; readonly offset: number }[] = [];
   const weights = await WeightsFile.create(join(folder, weightsName));
@@ -205,19 +203,15 @@ export const writeModels = async (
   } finally {
     await weights.close();
   }
-  let { bytes } = weights;
   for (const [name, model] of Object.entries(models)) {
-    const message = modelMessage(model, (tensor) => places.get(keyOf(tensor)));
     const file = await open(join(folder, `${name}.onnx`), 'wx');
     try {
-      await file.writeFile(message);
+      await file.writeFile(modelMessage(model, (tensor) => places.get(keyOf(tensor))));
       await file.sync();
     } finally {
       await file.close();
     }
-    bytes += message.length;
   }
-  return bytes;
 };
 
 /** Room on a disk. */

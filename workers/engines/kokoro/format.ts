@@ -1,5 +1,4 @@
 /** Kokoro and KittenTTS, as people download them: a model, and tables of voices beside it. */
-import { join } from 'node:path';
 import { type Sex, VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn, ownerFile, type PackFolder, totalBytes } from '../pack.js';
@@ -159,7 +158,6 @@ export const kokoro: VoiceFormat = {
     const { languageNote } = await import('../g2p/languages.js');
     const { namedModel, readSettings } = await import('./settings.js');
     const { hasWholeSpeed, shapeOf } = await import('./graph.js');
-    const { writeModels } = await import('../graph/write.js');
     const chosen = chooseModel(folder.files, await namedModel(folder));
     const file = await folder.hold(chosen);
     const source = await folder.model(chosen);
@@ -186,10 +184,7 @@ export const kokoro: VoiceFormat = {
     if (shape.durations === null) notes.push('word times are estimates: the model has no durations');
     if (hasWholeSpeed(shape))
       notes.push('the pace can only be a whole number: this export takes no other speed');
-    const made = await derived.set(sources, recipe, async (target) => {
-      await writeModels(target, { model });
-    });
-    const path = join(made, 'model.onnx');
+    const made = await derived.models(sources, recipe, { model });
     const { styles, speakers } = sharedStyles(voices);
     const hasEndMark = family === 'kitten' && speakers.some(({ rows }) => rows > 1);
     return {
@@ -204,7 +199,7 @@ export const kokoro: VoiceFormat = {
       notes,
       data: {
         family,
-        model: { path: file.path, openPath: path, bytes },
+        model: { path: file.path, openPath: made.model, bytes },
         shape,
         vocabulary: [...(settings.vocabulary ?? families[family].vocabulary)],
         ending: hasEndMark ? [endMarkId, padId] : [padId],

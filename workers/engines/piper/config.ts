@@ -1,7 +1,7 @@
 /** The file beside every Piper voice, `NAME.onnx.json`. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
-import type { SampleRateHz } from '../pack.js';
+import { checked, type SampleRateHz } from '../pack.js';
 
 type Positive = number & tags.ExclusiveMinimum<0>;
 type Id = number & tags.Type<'uint32'>;
@@ -37,12 +37,7 @@ const otherPhonemes: Readonly<Record<string, string>> = {
 
 /** @throws {VoicePackError} in one line that names the file */
 export const parseConfig = (path: string, value: unknown): PiperConfig => {
-  const result = validate(value);
-  if (!result.success) {
-    const { path: place, expected } = result.errors[0]!;
-    throw new VoicePackError(`${path}: ${place.replace('$input.', '')} is not ${expected}`);
-  }
-  const config = result.data;
+  const config = checked(path, 'config', validate(value));
   const type = config.phoneme_type ?? 'espeak';
   if (type !== 'espeak' && type !== 'text')
     throw new VoicePackError(

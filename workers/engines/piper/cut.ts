@@ -7,9 +7,9 @@
  * The encoder sees the whole sentence: it is cut between its layers, so that a long sentence takes several short steps. Flow and
  * generator run piece by piece.
  */
-import type { Model, Node } from '../graph/model.js';
+import { type Model, type Node, product } from '../graph/model.js';
 import { streamed } from '../graph/stream.js';
-import { type StreamedModel, product } from '../graph/streams.js';
+import type { StreamedModel } from '../graph/streams.js';
 import { GraphError, Wiring, extract, inner } from '../graph/surgery.js';
 
 export interface PiperParts {

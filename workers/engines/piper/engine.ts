@@ -9,10 +9,16 @@ import { ModelEngine } from '../model-engine.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
 import { type PiperConfig, isText, languageOf } from './config.js';
-import { type PartName, PiperGraphs, type PiperPlan, segmentsAtOnceMax } from './graphs.js';
+import {
+  type PartName,
+  PiperGraphs,
+  type PiperPlan,
+  type ReadingStyle,
+  segmentsAtOnceMax,
+} from './graphs.js';
 import { IdMaker, type Sentence } from './ids.js';
 import { type StreamSizes, runWindows, sizesOf, windowsOf } from './pieces.js';
-import { SentenceReading, type ReadingStyle } from './reading.js';
+import { SentenceReading } from './reading.js';
 import { PiperSegment } from './segment.js';
 import { utteranceOf } from '../steps.js';
 

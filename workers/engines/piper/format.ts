@@ -2,7 +2,6 @@
  * Piper's voices, as people download them: `NAME.onnx` and `NAME.onnx.json`, or sherpa-onnx's packages, where
  * `tokens.txt` and the metadata of the model can take the place of the latter.
  */
-import { join } from 'node:path';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn, ownerFile, type PackFolder, totalBytes } from '../pack.js';
@@ -44,7 +43,6 @@ export const piper: VoiceFormat = {
     const { sampleSentence } = await import('../../../src/text/sample-sentences.js');
     const { GraphError } = await import('../graph/surgery.js');
     const { elementTypes } = await import('../graph/model.js');
-    const { writeModels } = await import('../graph/write.js');
     const [configName, ...others] = configsOf(folder);
     if (others.length > 0)
       throw new VoicePackError(
@@ -81,15 +79,9 @@ export const piper: VoiceFormat = {
       }
     })();
     const models = modelsOf(parts);
-    const cut = await derived.set(sources, recipe, async (target) => {
-      await writeModels(target, models);
-    });
-    const names = Object.keys(models);
-    const partOf = (name: string) => {
-      const path = join(cut, `${name}.onnx`);
-      // All parts together are as large as the files.
-      return { path, openPath: path, bytes: Math.ceil(bytes / names.length) };
-    };
+    const files = Object.entries(await derived.models(sources, recipe, models));
+    // All parts together are as large as the files.
+    const partBytes = Math.ceil(bytes / files.length);
     const speakers = speakersOf(config);
     const language = languageOf(config);
     // A voice for text reads the letters itself.
@@ -101,7 +93,9 @@ export const piper: VoiceFormat = {
       config,
       modelPath: file.path,
       plan: planOf(parts),
-      parts: Object.fromEntries(names.map((name) => [name, partOf(name)])),
+      parts: Object.fromEntries(
+        files.map(([name, path]) => [name, { path, openPath: path, bytes: partBytes }]),
+      ),
       speakers: speakers.map(({ id }) => id),
     };
     return {

@@ -1,10 +1,11 @@
 /** The parts of a Piper voice as functions of typed arrays, and what they pass from one piece of a sentence to the next. */
-import { strict as assert } from 'node:assert';
-import { Tensor } from 'onnxruntime-node';
 import { lastInput, streamDims } from '../graph/streams.js';
 import type { Sessions } from '../onnx.js';
 import type { Model } from '../graph/model.js';
-import type { EncoderPart, PiperParts, PiperStream } from './cut.js';
+import type { Run } from '../placed.js';
+import { floatTensor, floatsIn, integerTensor } from '../tensors.js';
+import type { Feeds } from '../windows.js';
+import type { PiperParts } from './cut.js';
 
 /** The most segments that a thread speaks at once. */
 export const segmentsAtOnceMax = 32;
@@ -27,50 +28,20 @@ export const modelsOf = ({ encoder, flow, generator }: PiperParts): Readonly<Rec
   generator: generator.model,
 });
 
+const withoutModel = <Part extends { readonly model: Model }>({ model, ...plan }: Part) => ({
+  ...plan,
+  inputs: model.inputs.map(({ name }) => name),
+});
+
 /** What is needed to run a cut graph. The graphs themselves are in files. */
-export interface PiperPlan {
-  readonly encoder: Omit<PiperParts['encoder'], 'parts'> & { readonly parts: readonly EncoderPlan[] };
-  readonly flow: StreamPlan;
-  readonly generator: StreamPlan;
-  readonly channels: number;
-}
-
-export interface EncoderPlan extends Omit<EncoderPart, 'model'> {
-  readonly inputs: readonly string[];
-}
-
-export interface StreamPlan extends Omit<PiperStream, 'model'> {
-  readonly inputs: readonly string[];
-}
-
-export const planOf = (parts: PiperParts): PiperPlan => {
-  const inputsOf = ({ model }: Pick<PiperStream, 'model'>) => model.inputs.map(({ name }) => name);
-  const streamOf = (stream: PiperStream): StreamPlan => {
-    const { input, output, states, lookahead, rate, work } = stream;
-    return { input, output, states, lookahead, rate, work, inputs: inputsOf(stream) };
-  };
-  const encoderParts = parts.encoder.parts.map((part) => {
-    const { output, work } = part;
-    return { output, work, inputs: inputsOf(part) };
-  });
-  return {
-    encoder: { ...parts.encoder, parts: encoderParts },
-    flow: streamOf(parts.flow),
-    generator: streamOf(parts.generator),
-    channels: parts.channels,
-  };
-};
-
-type Feeds = Record<string, Tensor>;
-type Run = (feeds: Feeds) => Promise<Readonly<Record<string, Tensor>>>;
-
-const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
-const integers = (values: readonly number[], dims: readonly number[] = [values.length]) =>
-  new Tensor('int64', BigInt64Array.from(values, BigInt), dims);
-const floatsOf = (tensor: Tensor | undefined): Float32Array => {
-  assert(tensor?.data instanceof Float32Array, 'a graph of the voice lacks an output');
-  return tensor.data;
-};
+export const planOf = ({ encoder, flow, generator, channels }: PiperParts) => ({
+  encoder: { ...encoder, parts: encoder.parts.map(withoutModel) },
+  flow: withoutModel(flow),
+  generator: withoutModel(generator),
+  channels,
+});
+export type PiperPlan = ReturnType<typeof planOf>;
+export type StreamPlan = PiperPlan[StreamName];
 
 /** A sentence as the encoder sees it: what flow and generator speak. */
 export interface Encoded {
@@ -81,13 +52,11 @@ export interface Encoded {
   readonly logDeviations: Float32Array;
 }
 
-export interface EncoderFeeds {
-  readonly ids: readonly number[];
+export interface ReadingStyle {
   readonly speaker: number;
+  readonly noiseScale: number;
   readonly lengthScale: number;
   readonly durationNoiseScale: number;
-  /** Two numbers for each id. */
-  readonly noise: Float32Array;
 }
 
 /** The encoder while it reads a sentence. */
@@ -114,9 +83,9 @@ export class EncoderRun {
       return { work, encoded: null };
     }
     const encoded = {
-      durations: floatsOf(made[durations]),
-      means: floatsOf(made[means]),
-      logDeviations: floatsOf(made[logDeviations]),
+      durations: floatsIn(made, durations),
+      means: floatsIn(made, means),
+      logDeviations: floatsIn(made, logDeviations),
     };
     return { work, encoded };
   }
@@ -140,12 +109,12 @@ export class StreamRun {
   async push(piece: Float32Array, frames: number, isLast: boolean): Promise<Float32Array> {
     const { input, inputs, output, states } = this.#plan;
     const feeds: Feeds = { ...this.#states };
-    feeds[input] = float(piece, streamDims(piece.length / frames, frames));
-    if (inputs.includes(lastInput)) feeds[lastInput] = integers(streamDims(1, isLast ? 1 : 0));
+    feeds[input] = floatTensor(piece, streamDims(piece.length / frames, frames));
+    if (inputs.includes(lastInput)) feeds[lastInput] = integerTensor(streamDims(1, isLast ? 1 : 0));
     for (const name of inputs) feeds[name] ??= this.#common[name]!;
     const made = await this.#run(feeds);
     if (!isLast) this.#states = Object.fromEntries(states.map((state) => [state.input, made[state.output]!]));
-    return floatsOf(made[output]);
+    return floatsIn(made, output);
   }
 }
 
@@ -161,28 +130,33 @@ export class PiperGraphs {
       Object.fromEntries(
         states.map(({ input, channels, length }) => [
           input,
-          float(new Float32Array(channels * length), streamDims(channels, length)),
+          floatTensor(new Float32Array(channels * length), streamDims(channels, length)),
         ]),
       );
     this.#first = { flow: firstOf(plan.flow), generator: firstOf(plan.generator) };
   }
 
-  encode({ ids, speaker, lengthScale, durationNoiseScale, noise }: EncoderFeeds): EncoderRun {
+  /** @param noise two numbers for each id */
+  encode(
+    ids: readonly number[],
+    { speaker, lengthScale, durationNoiseScale }: Omit<ReadingStyle, 'noiseScale'>,
+    noise: Float32Array,
+  ): EncoderRun {
     const { encoder } = this.plan;
     const feeds: Feeds = {
-      input: integers(ids, [1, ids.length]),
-      input_lengths: integers([ids.length]),
+      input: integerTensor(ids, [1, ids.length]),
+      input_lengths: integerTensor([ids.length]),
       // The first is the scale of the frames' noise, which is added here.
-      scales: float(Float32Array.of(0, lengthScale, durationNoiseScale), [3]),
-      sid: integers([speaker]),
+      scales: floatTensor(Float32Array.of(0, lengthScale, durationNoiseScale), [3]),
+      sid: integerTensor([speaker]),
     };
-    if (encoder.noise !== null) feeds[encoder.noise] = float(noise, [1, 2, ids.length]);
+    if (encoder.noise !== null) feeds[encoder.noise] = floatTensor(noise, [1, 2, ids.length]);
     return new EncoderRun(this.#run, encoder, feeds);
   }
 
   open(part: StreamName, speaker: number): StreamRun {
     return new StreamRun(this.#run[part]!, this.plan[part], this.#first[part], {
-      sid: integers([speaker]),
+      sid: integerTensor([speaker]),
     });
   }
 }

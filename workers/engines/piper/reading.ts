@@ -1,6 +1,6 @@
 /** Speaks one sentence, piece by piece: encoder, then flow and generator in turns. */
 import { gaussian, randomAt } from '../random.js';
-import type { Encoded, EncoderRun, PiperGraphs, StreamRun } from './graphs.js';
+import type { Encoded, EncoderRun, PiperGraphs, ReadingStyle, StreamRun } from './graphs.js';
 import type { Sentence } from './ids.js';
 import { type StreamSizes, nextPiece } from './pieces.js';
 
@@ -10,13 +10,6 @@ const framesMax = 100_000;
 /** Kinds of noise. Each has its own random numbers. */
 const durationNoise = 1;
 const frameNoise = 2;
-
-export interface ReadingStyle {
-  readonly speaker: number;
-  readonly noiseScale: number;
-  readonly lengthScale: number;
-  readonly durationNoiseScale: number;
-}
 
 /** Frames that are made, but not used yet. */
 class FrameQueue {
@@ -163,10 +156,9 @@ export class SentenceReading {
 
   #openEncoder(): EncoderRun {
     const { ids } = this.sentence;
-    const { speaker, lengthScale, durationNoiseScale } = this.#style;
     const random = randomAt(this.#seed, durationNoise, this.#place);
     const noise = Float32Array.from({ length: 2 * ids.length }, () => gaussian(random));
-    return this.#graphs.encode({ ids, speaker, lengthScale, durationNoiseScale, noise });
+    return this.#graphs.encode(ids, this.#style, noise);
   }
 
   #setDurations(encoded: Encoded): void {

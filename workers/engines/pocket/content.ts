@@ -1,9 +1,7 @@
 /** What both kinds of exports of Pocket TTS have in common. */
-import { join } from 'node:path';
 import type { Voice } from '../../../src/threads/voices.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import type { Model } from '../graph/model.js';
-import { writeModels } from '../graph/write.js';
 import { type HeldFile, ownerFile, type PackContent } from '../pack.js';
 import { type PocketBasics, type PocketData, segmentsAtOnceMax, voicesKeptMax } from './models.js';
 import type { VoicePrompt } from './voices.js';
@@ -49,17 +47,14 @@ export const shareable = async <Name extends string>(
   files: Readonly<Record<Name, HeldFile>>,
   models: Readonly<Record<Name, Model>>,
 ): Promise<Readonly<Record<Name, HeldFile>>> => {
-  const entries = Object.entries<HeldFile>(files);
-  const folder = await derived.set(sources, recipe, async (target) => {
-    // The metadata can have voices and a further graph.
-    const bare: Record<string, Model> = {};
-    for (const [name, model] of Object.entries<Model>(models))
-      bare[name] = { ...model, metadata: new Map<string, string>() };
-    await writeModels(target, bare);
-  });
-  return Object.fromEntries(
-    entries.map(([name, file]) => [name, { ...file, openPath: join(folder, `${name}.onnx`) }]),
-  ) as Record<Name, HeldFile>;
+  // The metadata can have voices and a further graph.
+  const bare = Object.entries<Model>(models).map(([name, model]) => [name, { ...model, metadata: new Map() }]);
+  const made = await derived.models(sources, recipe, Object.fromEntries(bare) as Record<Name, Model>);
+  const shared = Object.entries<HeldFile>(files).map(([name, file]) => [
+    name,
+    { ...file, openPath: made[name as Name] },
+  ]);
+  return Object.fromEntries(shared) as Record<Name, HeldFile>;
 };
 
 /** Bytes of loaded graphs in each thread, without its states. */

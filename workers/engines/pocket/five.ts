@@ -1,6 +1,8 @@
 /** The export in five graphs: text, speech model, flow, decoder, and an encoder of recordings that is not used. */
-import { Tensor } from 'onnxruntime-node';
+import type { Tensor } from 'onnxruntime-node';
 import type { Sessions } from '../onnx.js';
+import { joinFloats } from '../pcm.js';
+import { floatTensor, floatsIn, integerTensor } from '../tensors.js';
 import type {
   FiveGraphName,
   FiveGraphs,
@@ -11,13 +13,6 @@ import type {
 } from './models.js';
 import { type Corner, type State, compactOf, stateAfter, stateFrom } from './states.js';
 import { type VoicePrompt, readState } from './voices.js';
-
-const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
-
-const dataOf = (tensor: Tensor | undefined, name: string): Float32Array => {
-  if (!(tensor?.data instanceof Float32Array)) throw new Error(`the graph gave no ${name}`);
-  return tensor.data;
-};
 
 interface FivePromptState extends PromptState {
   readonly corners: ReadonlyMap<string, Corner>;
@@ -49,8 +44,8 @@ export class FiveGraphModel implements PocketModel {
     this.#graphs = graphs;
     const caches = graphs.main.filter(({ type, dims }) => type === 'float32' && dims.length > 2);
     this.#capacity = Math.min(...caches.map(({ dims }) => Math.max(...dims)));
-    this.#noText = float(new Float32Array(0), [1, 0, basics.width]);
-    this.#noSpeech = float(new Float32Array(0), [1, 0, basics.latentSize]);
+    this.#noText = floatTensor(new Float32Array(0), [1, 0, basics.width]);
+    this.#noSpeech = floatTensor(new Float32Array(0), [1, 0, basics.latentSize]);
   }
 
   async readPrompt(voice: VoicePrompt): Promise<FivePromptState> {
@@ -60,24 +55,19 @@ export class FiveGraphModel implements PocketModel {
       return { corners, positions: positionsOf(corners) };
     }
     const { width } = this.#basics;
-    const parts = before === null ? [voice.values] : [before, voice.values];
-    const latents = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const part of parts) {
-      latents.set(part, at);
-      at += part.length;
-    }
-    const state = await this.#prompt(float(latents, [1, latents.length / width, width]), stateFrom(main));
+    // A copy, because onnxruntime takes no shared memory.
+    const latents = joinFloats(before === null ? [voice.values] : [before, voice.values]);
+    const state = await this.#prompt(floatTensor(latents, [1, latents.length / width, width]), stateFrom(main));
     const corners = compactOf(main, state);
     return { corners, positions: latents.length / width };
   }
 
   async read({ corners, positions }: FivePromptState, tokens: readonly number[]): Promise<TextReading> {
     const { main, decoder } = this.#graphs;
-    const ids = new Tensor('int64', BigInt64Array.from(tokens, BigInt), [1, tokens.length]);
+    const ids = integerTensor(tokens, [1, tokens.length]);
     const { width } = this.#basics;
-    const embeddings = dataOf((await this.#run.text({ token_ids: ids }))['embeddings'], 'embeddings');
-    const text = float(embeddings, [1, embeddings.length / width, width]);
+    const embeddings = floatsIn(await this.#run.text({ token_ids: ids }), 'embeddings');
+    const text = floatTensor(embeddings, [1, embeddings.length / width, width]);
     let state = await this.#prompt(text, stateFrom(main, corners));
     let decoderState = stateFrom(decoder);
     // The first latent is not a number: the model's sign for the beginning.
@@ -86,19 +76,19 @@ export class FiveGraphModel implements PocketModel {
       framesMax: this.#capacity - positions - tokens.length,
       next: async (noise) => {
         const spoken = await this.#run.main({
-          sequence: float(latent, [1, 1, this.latentSize]),
+          sequence: floatTensor(latent, [1, 1, this.latentSize]),
           text_embeddings: this.#noText,
           ...state,
         });
         state = stateAfter(main, spoken);
-        const isEnd = dataOf(spoken['eos_logit'], 'eos_logit')[0]! > this.#basics.endThreshold;
-        latent = await this.#flow(dataOf(spoken['conditioning'], 'conditioning'), noise);
+        const isEnd = floatsIn(spoken, 'eos_logit')[0]! > this.#basics.endThreshold;
+        latent = await this.#flow(floatsIn(spoken, 'conditioning'), noise);
         const decoded = await this.#run.decoder({
-          latent: float(latent, [1, 1, this.latentSize]),
+          latent: floatTensor(latent, [1, 1, this.latentSize]),
           ...decoderState,
         });
         decoderState = stateAfter(decoder, decoded);
-        return { pcm: dataOf(decoded['audio_frame'], 'audio_frame'), isEnd };
+        return { pcm: floatsIn(decoded, 'audio_frame'), isEnd };
       },
     };
   }
@@ -112,15 +102,15 @@ export class FiveGraphModel implements PocketModel {
   async #flow(conditioning: Float32Array, noise: Float32Array): Promise<Float32Array<ArrayBuffer>> {
     const { flowSteps } = this.#graphs;
     const x = new Float32Array(noise);
-    const c = float(conditioning, [1, conditioning.length]);
+    const c = floatTensor(conditioning, [1, conditioning.length]);
     for (let step = 0; step < flowSteps; step++) {
       const outputs = await this.#run.flow({
         c,
-        s: float(Float32Array.of(step / flowSteps), [1, 1]),
-        t: float(Float32Array.of((step + 1) / flowSteps), [1, 1]),
-        x: float(x, [1, x.length]),
+        s: floatTensor(Float32Array.of(step / flowSteps), [1, 1]),
+        t: floatTensor(Float32Array.of((step + 1) / flowSteps), [1, 1]),
+        x: floatTensor(x, [1, x.length]),
       });
-      const direction = dataOf(outputs['flow_dir'], 'flow_dir');
+      const direction = floatsIn(outputs, 'flow_dir');
       for (let i = 0; i < x.length; i++) x[i]! += direction[i]! / flowSteps;
     }
     return x;

@@ -14,9 +14,9 @@ import {
 } from '../pack.js';
 import { bundlesIn, readFive } from './bundle.js';
 import type { DerivedFiles } from '../graph/derived.js';
+import { product } from '../graph/model.js';
 import { contentOf, languageOf, named, type Prompts, shareable } from './content.js';
 import type { FrameRateHz, OneGraph, PocketData } from './models.js';
-import { sizeOf } from './states.js';
 import { parseSentencePiece } from './tokeniser.js';
 import { halfEmbedding } from './voices.js';
 
@@ -124,13 +124,13 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
     files: await shareable(derived, sources, { step }, { step: model }),
   };
   const positions = promptPositions + config.max_tokens_per_chunk * (1 + config.frame_rate);
-  const stateBytes = 4 * (positions * sizeOf(one.flowDims) + config.mimi_kv_len * sizeOf(one.decoderDims));
+  const stateBytes = 4 * (positions * product(one.flowDims) + config.mimi_kv_len * product(one.decoderDims));
   return contentOf(
     data,
     (await ownerLanguage(folder)) ?? languageOf(config.language),
     totalBytes(sources),
     stateBytes,
-    4 * promptPositions * sizeOf(one.flowDims),
+    4 * promptPositions * product(one.flowDims),
   );
 };
 

@@ -1,6 +1,8 @@
 /** The export in one graph: a step takes text, a voice or the last latent, and gives a latent and a frame of audio. */
 import { Tensor } from 'onnxruntime-node';
+import { product } from '../graph/model.js';
 import type { Sessions } from '../onnx.js';
+import { floatTensor } from '../tensors.js';
 import type {
   PromptState,
   OneGraph,
@@ -9,7 +11,6 @@ import type {
   PocketModel,
   TextReading,
 } from './models.js';
-import { sizeOf } from './states.js';
 import type { VoicePrompt } from './voices.js';
 
 /** Selects the input of a step. */
@@ -30,7 +31,6 @@ interface Inputs {
   readonly noise?: Float32Array;
 }
 
-const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
 const integer = (value: number) => new Tensor('int64', BigInt64Array.of(BigInt(value)), []);
 
 /** The decoder's memory of one piece of text. */
@@ -89,8 +89,8 @@ export class OneGraphModel implements PocketModel {
     this.#run = run.step;
     this.#basics = basics;
     this.#graph = graph;
-    this.#flowSize = sizeOf(graph.flowDims);
-    this.#decoderSize = sizeOf(graph.decoderDims);
+    this.#flowSize = product(graph.flowDims);
+    this.#decoderSize = product(graph.decoderDims);
   }
 
   async readPrompt(voice: VoicePrompt): Promise<OnePromptState> {
@@ -142,7 +142,7 @@ export class OneGraphModel implements PocketModel {
     const { convolutionSize, decoderPositions } = this.#graph;
     return {
       memory: new Memory(this.#decoderSize, decoderPositions),
-      convolutions: float(new Float32Array(convolutionSize), [convolutionSize]),
+      convolutions: floatTensor(new Float32Array(convolutionSize), [convolutionSize]),
       offset: integer(0),
     };
   }
@@ -156,19 +156,19 @@ export class OneGraphModel implements PocketModel {
     const { flowDims, decoderDims, decoderPositions, decodeSteps, inputs } = this.#graph;
     const feeds: Record<string, Tensor> = {
       tokens: new Tensor('int64', tokens ?? new BigInt64Array(length), [1, length]),
-      latent: float(latent ?? new Float32Array(length * latentSize), [1, length, latentSize]),
-      is_bos: float(new Float32Array(length).fill(isFirst ? 1 : 0), [1, length, 1]),
-      cond: float(voice ?? new Float32Array(length * width), [1, length, width]),
-      gates: float(Float32Array.from(gates[gate]), [3]),
-      noise: float(noise ?? new Float32Array(latentSize), [1, latentSize]),
-      flow_kv: float(memory.all, [memory.length, ...flowDims]),
+      latent: floatTensor(latent ?? new Float32Array(length * latentSize), [1, length, latentSize]),
+      is_bos: floatTensor(new Float32Array(length).fill(isFirst ? 1 : 0), [1, length, 1]),
+      cond: floatTensor(voice ?? new Float32Array(length * width), [1, length, width]),
+      gates: floatTensor(Float32Array.from(gates[gate]), [3]),
+      noise: floatTensor(noise ?? new Float32Array(latentSize), [1, latentSize]),
+      flow_kv: floatTensor(memory.all, [memory.length, ...flowDims]),
       flow_offset: integer(memory.length),
-      mimi_kv: float(decoder.memory.last(decoderPositions), [decoderPositions, ...decoderDims]),
+      mimi_kv: floatTensor(decoder.memory.last(decoderPositions), [decoderPositions, ...decoderDims]),
       mimi_offset: decoder.offset,
       mimi_conv: decoder.convolutions,
-      decode_steps: float(Float32Array.of(decodeSteps), []),
+      decode_steps: floatTensor(Float32Array.of(decodeSteps), []),
       // The adapter that reads phonemes stays off: the text is spelt.
-      lora: float(Float32Array.of(0), []),
+      lora: floatTensor(Float32Array.of(0), []),
     };
     return this.#run(Object.fromEntries(inputs.map((name) => [name, feeds[name]!])));
   }

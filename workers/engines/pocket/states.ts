@@ -3,6 +3,7 @@
  * because they differ from export to export.
  */
 import { Tensor } from 'onnxruntime-node';
+import { product } from '../graph/model.js';
 
 export type StateType = 'float32' | 'int64' | 'bool';
 
@@ -30,15 +31,13 @@ export interface Corner {
   readonly values: Values;
 }
 
-export const sizeOf = (dims: readonly number[]): number => dims.reduce((product, size) => product * size, 1);
-
 const elementBytes: Readonly<Record<StateType, number>> = { float32: 4, int64: 8, bool: 1 };
 
 export const bytesOf = (specs: readonly StateSpec[]): number =>
-  specs.reduce((sum, { type, dims }) => sum + elementBytes[type] * sizeOf(dims), 0);
+  specs.reduce((sum, { type, dims }) => sum + elementBytes[type] * product(dims), 0);
 
 const filled = ({ type, dims, fill }: StateSpec): Values => {
-  const size = sizeOf(dims);
+  const size = product(dims);
   if (type === 'float32') return fill === 0 ? new Float32Array(size) : new Float32Array(size).fill(fill);
   if (type === 'int64') return new BigInt64Array(size).fill(BigInt(fill));
   return new Uint8Array(size).fill(fill);
@@ -51,7 +50,7 @@ const copyCorner = (
   to: Values,
   toDims: readonly number[],
 ): void => {
-  const strideOf = (dims: readonly number[], dim: number) => sizeOf(dims.slice(dim + 1));
+  const strideOf = (dims: readonly number[], dim: number) => product(dims.slice(dim + 1));
   const copy = (dim: number, fromAt: number, toAt: number): void => {
     const count = Math.min(fromDims[dim]!, toDims[dim]!);
     // From here on both are contiguous and of equal shape.
@@ -84,7 +83,7 @@ export const stateFrom = (
     specs.map((spec) => {
       const corner = corners.get(spec.input);
       // The shape of a tensor without a fixed size is information in itself.
-      const dims = corner !== undefined && spec.isOpen && sizeOf(spec.dims) === 0 ? corner.dims : spec.dims;
+      const dims = corner !== undefined && spec.isOpen && product(spec.dims) === 0 ? corner.dims : spec.dims;
       const values = filled({ ...spec, dims });
       if (corner !== undefined) {
         if (corner.dims.length === dims.length) copyCorner(corner.values, corner.dims, values, dims);
@@ -114,7 +113,7 @@ const longestOf = (dims: readonly number[]): number => dims.indexOf(Math.max(...
 const usedOf = (values: Float32Array, dims: readonly number[], fill: number): number => {
   const axis = longestOf(dims);
   const size = dims[axis]!;
-  const stride = sizeOf(dims.slice(axis + 1));
+  const stride = product(dims.slice(axis + 1));
   let used = 0;
   for (let block = 0; block < values.length; block += size * stride)
     for (let step = size - 1; step >= used; step--) {
@@ -137,7 +136,7 @@ export const compactOf = (specs: readonly StateSpec[], state: State): ReadonlyMa
       const axis = longestOf(dims);
       const used = usedOf(values as Float32Array, dims, spec.fill);
       const small = dims.map((size, i) => (i === axis ? used : size));
-      const corner = new Float32Array(sizeOf(small));
+      const corner = new Float32Array(product(small));
       copyCorner(values, dims, corner, small);
       return [spec.input, { dims: small, values: corner }];
     }),

@@ -4,10 +4,10 @@
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { VoicePackError } from '../../../src/threads/voices.js';
+import { product } from '../graph/model.js';
 import { type FloatArray, readNpy } from '../numpy.js';
 import type { HeldFile } from '../pack.js';
 import type { Corner, StateSpec } from './states.js';
-import { sizeOf } from './states.js';
 
 /** Vectors: frames x width. Shared by all threads. */
 export interface Embedding {
@@ -156,7 +156,7 @@ export const parseSafetensors = (held: HeldFile, width: number, bytesMax: number
       );
     const [first] = tensors;
     if (tensors.some(({ name }) => name.includes('/'))) return { kind: 'state', file: held, tensors };
-    const frames = sizeOf(first?.dims ?? []) / width;
+    const frames = product(first?.dims ?? []) / width;
     if (tensors.length !== 1 || first!.type !== 'F32' || first!.dims.at(-1) !== width || frames > framesMax)
       throw new RangeError(`it is not a voice of width ${width} in 32 bits`);
     const bytes = 4 * frames * width;
