@@ -49,8 +49,8 @@ const budgets: Readonly<Record<string, number>> = {
   'src/threads': 3_502,
   workers: 1_260,
   'workers/actor': 1_290,
-  'workers/audio': 1_830,
-  'workers/engines': 14_520,
+  'workers/audio': 1_810,
+  'workers/engines': 14_060,
   'workers/lexicons': 500,
 };
 

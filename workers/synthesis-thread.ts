@@ -55,7 +55,11 @@ interface Stepped {
 const stepSegments = async (
   steps: readonly JobStep[],
 ): Promise<PromiseSettledResult<EngineChunk | null>[]> => {
-  const runs = steps.map(({ open }) => async () => open().step());
+  const runs = steps.map(
+    ({ open }) =>
+      async () =>
+        open().step(),
+  );
   const { engine } = steps[0]!;
   return engine === undefined || runs.length === 1
     ? Promise.allSettled(runs.map((run) => run()))

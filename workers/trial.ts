@@ -11,7 +11,6 @@ import { derivedIn, loadPacks, meansOf, readEntry } from './engines/registry.js'
 import { chunksOf, sampleOf } from './engines/steps.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
 
-const quiet = { debug: () => undefined, warn: () => undefined };
 /** A sound whose loudest sample is below this is silence: -60 dB of full scale. */
 const audible = 33;
 
@@ -98,16 +97,13 @@ const answer = async ({
   const files: number[] = [];
   try {
     const { pack } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
-    const means =
-      gpu === undefined
-        ? { provider: 'cpu' as const, native: unguarded, log: quiet, bounds }
-        : meansOf(
-            {
-              ...{ executionProvider: gpu.executionProvider, logLevel: 'silent', bounds },
-              gpu: { ...gpu, state: new GpuState().buffer },
-            },
-            unguarded,
-          );
+    const means = meansOf(
+      {
+        ...{ executionProvider: gpu?.executionProvider ?? 'cpu', logLevel: 'silent', bounds },
+        ...(gpu !== undefined && { gpu: { ...gpu, state: new GpuState().buffer } }),
+      },
+      unguarded,
+    );
     return await measure(pack, means);
   } catch (error) {
     // Its message can quote no more than the sample sentence.

@@ -6,7 +6,13 @@ import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { GpuState } from '../../src/threads/gpu.js';
 import { unguarded } from '../../src/threads/vitals.js';
-import type { Engine, EngineMeans, GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
+import type {
+  Engine,
+  EngineMeans,
+  GpuMeans,
+  LoadedVoices,
+  SegmentSynthesis,
+} from '../../workers/engines/engine.js';
 import { sizesTo } from '../../workers/engines/windows.js';
 import { createSessionOf, gpuOptionsOf } from '../../workers/engines/onnx.js';
 import { loadPacks, readPacks } from '../../workers/engines/registry.js';

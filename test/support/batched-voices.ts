@@ -66,7 +66,11 @@ export const speakTogether = async (
     const window = left[0]![1].window;
     const batch = left.filter(([, segment]) => segment.window === window).slice(0, size);
     sizes.push(batch.length);
-    const steps = batch.map(([, segment]) => () => segment.step());
+    const steps = batch.map(
+      ([, segment]) =>
+        () =>
+          segment.step(),
+    );
     const results = await (batches?.together(steps) ?? Promise.allSettled(steps.map((step) => step())));
     const over = new Set<SegmentSynthesis>();
     for (const [i, [place, segment]] of batch.entries()) {

@@ -33,7 +33,7 @@ type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
 // and a spinning pool would take the front thread's.
 const optionsOf = (
   executionProviders: readonly string[],
-  { sharesWeights = false, keepsBuffers = !sharesWeights }: SessionChoices,
+  { sharesWeights = false, keepsBuffers = true }: SessionChoices,
 ): InferenceSession.SessionOptions => ({
   executionProviders,
   graphOptimizationLevel: 'all',
@@ -57,7 +57,7 @@ export interface SessionChoices {
   readonly copiesIn?: string | undefined;
   /**
    * Each session keeps as much memory for inner values as its largest run needed. Otherwise every run gets it from the
-   * system, page by page, which takes as long as the run of a small graph. Default: only if weights are not shared.
+   * system, page by page, which takes as long as the run of a small graph. Default: it does.
    */
   readonly keepsBuffers?: boolean;
   /** How graphs run on a GPU, by name. The others stay on the CPU. Absent: all may run there, on any window, one at a time. */

@@ -20,9 +20,7 @@ export const utteranceOf = (voiceId: string, text: string, seed: number): Segmen
 /** The sample sentence of a pack in its first voice. All voices of a pack have the same graphs. */
 export const sampleOf = (pack: Pick<VoicePack, 'voices' | 'sample'>): SegmentRequest | null => {
   const [voice] = pack.voices;
-  return voice === undefined
-    ? null
-    : { ...utteranceOf(voice.id, sampleText(pack, voice), 1), isFirst: true };
+  return voice === undefined ? null : { ...utteranceOf(voice.id, sampleText(pack, voice), 1), isFirst: true };
 };
 
 /** Steps a segment to its end. */

@@ -4,10 +4,8 @@ import { Tensor } from 'onnxruntime-node';
 export const floatTensor = (data: Float32Array, dims: readonly number[]): Tensor =>
   new Tensor('float32', data, dims);
 
-export const integerTensor = (
-  values: readonly number[],
-  dims: readonly number[] = [values.length],
-): Tensor => new Tensor('int64', BigInt64Array.from(values, BigInt), dims);
+export const integerTensor = (values: readonly number[], dims: readonly number[] = [values.length]): Tensor =>
+  new Tensor('int64', BigInt64Array.from(values, BigInt), dims);
 
 /** The values of an output. @param size how many there must be */
 export const floatsIn = (

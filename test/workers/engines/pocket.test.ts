@@ -193,8 +193,7 @@ t.test('texts are prepared as the export says', async (t) => {
   ];
   const segment = voices.open(requestOf('Nguyen is 5.', { voiceId: 'five-alba', spoken }));
   const pcm = [];
-  for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step())
-    pcm.push(chunk.pcm);
+  for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step()) pcm.push(chunk.pcm);
   t.strictSame(
     promptOf(framesOf(joinPcm(pcm))).filter((value) => value >= 0),
     tokeniser.encode('Nguyen is five.'),

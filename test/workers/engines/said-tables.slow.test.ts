@@ -15,7 +15,7 @@ import { interjections } from '../../text/said/interjections.js';
 import { brackets, markup } from '../../text/said/marks.js';
 
 const espeak = await Espeak.load(limits);
-const phonemiser = createPhonemiser(espeak, limits);
+const phonemiser = await createPhonemiser(limits);
 const tags: Readonly<Record<string, string>> = { en: 'en-US', de: 'de-DE', fr: 'fr-FR', es: 'es-ES' };
 
 const said = (text: string, language: string, isNormalised: boolean): string => {

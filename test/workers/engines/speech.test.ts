@@ -2,11 +2,10 @@ import t from 'tap';
 import { limits } from '../../../src/limits.js';
 import { ipaPlace } from '../../../src/text/replacements.js';
 import { wordSpans } from '../../../src/text/words.js';
-import { Espeak } from '../../../workers/engines/g2p/espeak.js';
 import { languageNote } from '../../../workers/engines/g2p/languages.js';
 import { createPhonemiser, phonemicWords, type SpeechOptions } from '../../../workers/engines/g2p/speech.js';
 
-const phonemiser = createPhonemiser(await Espeak.load(limits), limits);
+const phonemiser = await createPhonemiser(limits);
 
 const wordsOf = (text: string, language: string, options?: SpeechOptions) =>
   phonemicWords(phonemiser, { text, words: wordSpans(text) }, language, options);

@@ -44,22 +44,10 @@ const voiceOfScript: Readonly<Record<string, EspeakVoice>> = {
  * Scripts without an espeak-ng voice. espeak-ng would read the code point of each letter, a minute for one line, so a
  * run of them is announced by the script's name, as screen readers do.
  */
-const unreadScripts = [
-  ...[
-    'Khmer',
-    'Lao',
-    'Tibetan',
-    'Mongolian',
-    'Thaana',
-    'Syriac',
-    'Yi',
-    'Tifinagh',
-    'Nko',
-    'Coptic',
-    'Gothic',
-  ],
-  ...['Balinese', 'Javanese', 'Sundanese', 'Tagalog', 'Samaritan', 'Cuneiform', 'Runic', 'Ogham', 'Vai'],
-] as const;
+const unreadScripts = (
+  'Khmer Lao Tibetan Mongolian Thaana Syriac Yi Tifinagh Nko Coptic Gothic Balinese Javanese Sundanese Tagalog Samaritan ' +
+  'Cuneiform Runic Ogham Vai'
+).split(' ');
 
 const tonalVoices: ReadonlySet<EspeakVoice> = new Set(['cmn', 'th', 'my', 'chr']);
 /** Voices of scripts without spaces between words. */
@@ -117,32 +105,21 @@ export interface SpokenLanguage {
   readonly scripts: readonly string[];
 }
 
-/** The script of each language that is not written in Latin letters. */
+/** The scripts of each language that is not written in Latin letters only. */
 const scripts = new Map<string, readonly string[]>();
+for (const [script, voice] of Object.entries(voiceOfScript))
+  scripts.set(voice, [...(scripts.get(voice) ?? []), script]);
 for (const [names, codes] of [
-  ['Cyrillic', 'ru uk be bg mk kk ky tt ba cv nog'],
+  ['Cyrillic', 'uk be bg mk kk ky tt ba cv nog'],
   ['Cyrillic Latin', 'sr bs'],
-  ['Greek', 'el grc'],
-  ['Arabic', 'ar fa ur sd ug'],
-  ['Hebrew', 'he'],
-  ['Devanagari', 'hi mr ne kok'],
-  ['Bengali', 'bn as bpy'],
-  ['Han Bopomofo', 'cmn yue hak'],
-  ['Hiragana Katakana', 'ja'],
-  ['Ethiopic', 'am ti'],
-  ['Armenian', 'hy hyw'],
-  ...Object.entries({
-    ...{
-      Hangul: 'ko',
-      Gurmukhi: 'pa',
-      Gujarati: 'gu',
-      Oriya: 'or',
-      Tamil: 'ta',
-      Telugu: 'te',
-      Kannada: 'kn',
-    },
-    ...{ Malayalam: 'ml', Sinhala: 'si', Thai: 'th', Myanmar: 'my shn', Georgian: 'ka', Cherokee: 'chr' },
-  }),
+  ['Greek', 'grc'],
+  ['Arabic', 'fa ur sd ug'],
+  ['Devanagari', 'mr ne kok'],
+  ['Bengali', 'as bpy'],
+  ['Han Bopomofo', 'yue hak'],
+  ['Ethiopic', 'ti'],
+  ['Armenian', 'hyw'],
+  ['Myanmar', 'shn'],
 ] as const)
   for (const code of codes.split(' ')) scripts.set(code, names.split(' '));
 

@@ -3,7 +3,7 @@ import { ipaPlace, mergeReplacements, type Replacement } from '../../../src/text
 import type { Bounds } from '../../../src/limits.js';
 import type { SegmentRequest, Span } from '../../../src/threads/messages.js';
 import { clausesOf } from './clauses.js';
-import type { Espeak } from './espeak.js';
+import { Espeak } from './espeak.js';
 import { ipaVoice, spokenLanguage } from './languages.js';
 import { type Phones, type PhoneString, Pronouncer, pieceOf } from './pronunciation.js';
 
@@ -80,14 +80,13 @@ export interface Phonemiser {
 }
 
 /** @param corrected what a voice says in the place of a group of espeak-ng */
-export const createPhonemiser = (
-  espeak: Espeak,
+export const createPhonemiser = async (
   bounds: PhonemiserBounds,
   corrected = (group: string): string => group,
-): Phonemiser => {
+): Promise<Phonemiser> => {
   const symbols = new Symbols(corrected);
   return {
-    pronouncer: new Pronouncer(espeak, symbols, bounds),
+    pronouncer: new Pronouncer(await Espeak.load(bounds), symbols, bounds),
     symbols,
     phonemeTextMax: bounds.phonemeTextMax,
   };

@@ -94,7 +94,8 @@ class Batcher extends GraphEdit {
       const axes = this.#constantOf(node, 3);
       const steps = rest[3] === undefined ? [] : [rest[3]];
       this.#emit(node, [data, rest[0]!, rest[1]!, this.constant(axes.map(shifted)), ...steps]);
-    } else if (op === 'CumSum') this.#emit(node, [data, this.constant(this.#constantOf(node, 1).map(shifted))]);
+    } else if (op === 'CumSum')
+      this.#emit(node, [data, this.constant(this.#constantOf(node, 1).map(shifted))]);
     else if (op === 'Pad') this.#addPad(node);
     else if (rankKeeping.has(op)) this.#emit(node);
     else this.#refuse(node);

@@ -144,48 +144,30 @@ class Streamer {
   }
 
   add(node: Node): void {
-    if (usedBy(node).some((name) => this.#shapes.has(name))) {
-      this.#addFilled(node);
-      return;
-    }
-    if (!usedBy(node).some((name) => this.#streams.has(name))) return void this.made.nodes.push(node);
     const within = this.#regions.get(node);
-    if (within !== undefined) {
-      this.#addWithin(node, within);
-      return;
-    }
+    const used = usedBy(node);
     const { op } = node;
-    if (op === 'Shape') return void this.#shapes.add(node.outputs[0]!);
-    if (op === 'Conv' || op === 'ConvTranspose') {
+    if (used.some((name) => this.#shapes.has(name))) this.#addFilled(node);
+    else if (!used.some((name) => this.#streams.has(name))) this.made.nodes.push(node);
+    else if (within !== undefined) this.#addWithin(node, within);
+    else if (op === 'Shape') this.#shapes.add(node.outputs[0]!);
+    else if (op === 'Conv' || op === 'ConvTranspose') {
       this.#addConvolution(node);
       if (op === 'ConvTranspose') this.#enterRegion(node.outputs[0]!);
-      return;
-    }
-    if (unary.has(op)) {
-      this.#emit(node, this.streamOf(node.inputs[0]!));
-      return;
-    }
-    if (elementwise.has(op)) {
-      this.#addElementwise(node);
-      return;
-    }
-    if (op === 'Concat' && this.#isAlongChannels(node)) {
-      this.#addConcat(node);
-      return;
-    }
-    if (op === 'Split' && this.#isAlongChannels(node)) {
-      this.#addSplit(node);
-      return;
-    }
-    if (op === 'Slice') {
-      this.#addSlice(node);
-      return;
-    }
-    if (op === 'Gather' && this.#isAlongChannels(node)) {
-      this.#addGather(node);
-      return;
-    }
-    throw new GraphError(`"${op}" (${node.name}) cannot be run piece by piece`);
+    } else if (unary.has(op)) this.#emit(node, this.streamOf(node.inputs[0]!));
+    else if (elementwise.has(op)) this.#addElementwise(node);
+    else if (op === 'Slice') this.#addSlice(node);
+    else this.#addAlongChannels(node);
+  }
+
+  #addAlongChannels(node: Node): void {
+    const { op } = node;
+    const axis = attributeIntegers(node, 'axis')?.[0] ?? 0;
+    const isAlong = axis === channelAxis || axis === -2;
+    if (isAlong && op === 'Concat') this.#addConcat(node);
+    else if (isAlong && op === 'Split') this.#addSplit(node);
+    else if (isAlong && op === 'Gather') this.#addGather(node);
+    else throw new GraphError(`"${op}" (${node.name}) cannot be run piece by piece`);
   }
 
   #emit(node: Node, stream: Stream): void {
@@ -408,11 +390,6 @@ class Streamer {
     const indices = constantIntegers(this.#model, this.#wiring, node.inputs[1]!);
     if (indices === null) throw new GraphError(`"Gather" (${node.name}) has an unknown form`);
     this.#emit(alongChannels(node), { ...this.streamOf(node.inputs[0]!), channels: indices.length });
-  }
-
-  #isAlongChannels(node: Node): boolean {
-    const axis = attributeIntegers(node, 'axis')?.[0] ?? 0;
-    return axis === 1 || axis === -2;
   }
 
   /** Weights can be computed from others: a norm that the exporter did not fold. Their shape is that of an ancestor. */

@@ -180,10 +180,7 @@ const keyOf = ({ data }: Tensor): Buffer | string =>
  * Writes models to a folder as `NAME.onnx`, and the weights of all of them to one file beside. Weights are copied in
  * pieces.
  */
-export const writeModels = async (
-  folder: string,
-  models: Readonly<Record<string, Model>>,
-): Promise<void> => {
+export const writeModels = async (folder: string, models: Readonly<Record<string, Model>>): Promise<void> => {
   const places = new Map<Buffer | string, Place>();
   const placed: { readonly tensor: Tensor; readonly offset: number }[] = [];
   const weights = await WeightsFile.create(join(folder, weightsName));

@@ -4,7 +4,6 @@ import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { primaryLanguage } from '../../../src/text/language.js';
 import { sampleSentence } from '../../../src/text/sample-sentences.js';
 import type { EngineMeans } from '../engine.js';
-import { Espeak } from '../g2p/espeak.js';
 import { createPhonemiser, phonemicWords, type Phonemiser } from '../g2p/speech.js';
 import { ModelEngine } from '../model-engine.js';
 import { createSessions, type Sessions } from '../onnx.js';
@@ -69,8 +68,11 @@ export class KokoroEngine extends ModelEngine<LongStep> {
   /** @throws {VoicePackError} when the model cannot be loaded, or does not speak */
   static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<KokoroEngine> {
     const { model } = pack.data as KokoroData;
-    const phonemiser = createPhonemiser(await Espeak.load(means.bounds), means.bounds);
-    const sessions = await createSessions(pack.name, { model }, means, { sharesWeights: true });
+    const phonemiser = await createPhonemiser(means.bounds);
+    const sessions = await createSessions(pack.name, { model }, means, {
+      sharesWeights: true,
+      keepsBuffers: false,
+    });
     const engine = new KokoroEngine(pack, sessions, phonemiser);
     const { measured: longStep } = await engine.ready(measured, `${model.path}: the model does not speak`);
     if (longStep!.ms > longStepFactor * means.bounds.stepComputeMsTarget)

@@ -215,9 +215,8 @@ export const kokoro: VoiceFormat = {
   },
 
   async pronounce(_, bounds) {
-    const { Espeak } = await import('../g2p/espeak.js');
     const { createPhonemiser, phonemicWords } = await import('../g2p/speech.js');
-    const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
+    const phonemiser = await createPhonemiser(bounds);
     return (request, { language }) => phonemicWords(phonemiser, request, language);
   },
 };

@@ -3,7 +3,6 @@ import { spellingsOf } from '../../../src/text/replacements.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import type { VoicePack } from '../../../src/threads/voices.js';
 import type { EngineMeans } from '../engine.js';
-import { Espeak } from '../g2p/espeak.js';
 import { type Phonemiser, type PhonemicWord, createPhonemiser, phonemicWords } from '../g2p/speech.js';
 import { ModelEngine } from '../model-engine.js';
 import { type Sessions, createSessions } from '../onnx.js';
@@ -82,12 +81,11 @@ export class PiperEngine extends ModelEngine<number> {
   static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<PiperEngine> {
     const { modelPath, parts, plan } = pack.data as PiperData;
     const { bounds } = means;
-    const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
+    const phonemiser = await createPhonemiser(bounds);
     const stepWork = bounds.stepComputeMsTarget * workPerMs;
     const sizes = sizesOf(plan, stepWork);
     const sessions = await createSessions(pack.name, parts, means, {
       sharesWeights: true,
-      keepsBuffers: true,
       windows: windowsOf(plan, sizes),
     });
     const engine = new PiperEngine(pack, sessions, phonemiser, stepWork, sizes);
@@ -130,8 +128,7 @@ export class PiperEngine extends ModelEngine<number> {
   protected async warmUp(): Promise<number> {
     const loudest = await this.loudestOf(utteranceOf(this.voices[0]!.id, this.#warmUpText, 0));
     if (loudest === 0) throw new Error('it makes only silence');
-    if (this.batches !== undefined)
-      await runWindows(this.#graphs, this.#sizes, this.#data.speakers[0]!);
+    if (this.batches !== undefined) await runWindows(this.#graphs, this.#sizes, this.#data.speakers[0]!);
     const [least, most] = gainRange;
     return Math.max(least, Math.min(most, peakLevel / (loudest / 32_767)));
   }

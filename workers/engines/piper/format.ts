@@ -122,12 +122,11 @@ export const piper: VoiceFormat = {
 
   async pronounce({ data }, bounds) {
     const { isText } = await import('./config.js');
-    const { Espeak } = await import('../g2p/espeak.js');
     const { createPhonemiser } = await import('../g2p/speech.js');
     const { pronouncedBy } = await import('./engine.js');
     const { config } = data as PiperData;
     if (isText(config)) return null;
-    const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
+    const phonemiser = await createPhonemiser(bounds);
     return (request) => pronouncedBy(config, phonemiser, request);
   },
 };

@@ -48,7 +48,10 @@ export const shareable = async <Name extends string>(
   models: Readonly<Record<Name, Model>>,
 ): Promise<Readonly<Record<Name, HeldFile>>> => {
   // The metadata can have voices and a further graph.
-  const bare = Object.entries<Model>(models).map(([name, model]) => [name, { ...model, metadata: new Map() }]);
+  const bare = Object.entries<Model>(models).map(([name, model]) => [
+    name,
+    { ...model, metadata: new Map() },
+  ]);
   const made = await derived.models(sources, recipe, Object.fromEntries(bare) as Record<Name, Model>);
   const shared = Object.entries<HeldFile>(files).map(([name, file]) => [
     name,

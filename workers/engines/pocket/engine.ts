@@ -19,38 +19,15 @@ import { utteranceOf } from '../steps.js';
 import { Tokeniser } from './tokeniser.js';
 
 const warmUpText = 'Yes.';
-const choices = { sharesWeights: true, keepsBuffers: true } as const;
-
-/** The prompts of the last used voices, as the model has read them. */
-class PromptStates {
-  readonly #model: PocketModel;
-  readonly #voices: PocketBasics['voices'];
-  readonly #prompts = new Map<string, Promise<PromptState>>();
-
-  constructor(model: PocketModel, { voices }: PocketBasics) {
-    this.#model = model;
-    this.#voices = voices;
-  }
-
-  get(voiceId: string): Promise<PromptState> {
-    const { prompt } = this.#voices.find(({ id }) => id === voiceId)!;
-    const state = this.#prompts.get(voiceId) ?? this.#model.readPrompt(prompt);
-    // The last used voice is the last of the map.
-    this.#prompts.delete(voiceId);
-    this.#prompts.set(voiceId, state);
-    const [oldest] = this.#prompts.keys();
-    if (this.#prompts.size > voicesKeptMax && oldest !== undefined) this.#prompts.delete(oldest);
-    state.catch(() => this.#prompts.delete(voiceId));
-    return state;
-  }
-}
+const choices = { sharesWeights: true } as const;
 
 export class PocketEngine extends ModelEngine {
   readonly segmentsMax = segmentsAtOnceMax;
   readonly #basics: PocketBasics;
   readonly #model: PocketModel;
   readonly #tokeniser: Tokeniser;
-  readonly #prompts: PromptStates;
+  /** The prompts of the last used voices, as the model has read them. The last of them is the last used. */
+  readonly #prompts = new Map<string, Promise<PromptState>>();
 
   private constructor(
     pack: VoicePack,
@@ -62,7 +39,6 @@ export class PocketEngine extends ModelEngine {
     this.#basics = basics;
     this.#model = model;
     this.#tokeniser = new Tokeniser(basics.vocabulary);
-    this.#prompts = new PromptStates(model, basics);
   }
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or does not run as its inputs say */
@@ -83,17 +59,28 @@ export class PocketEngine extends ModelEngine {
   }
 
   open(request: SegmentRequest): PocketSegment {
-    const { id } = this.voices[this.placeOf(request)]!;
+    const place = this.placeOf(request);
     return new PocketSegment(request, {
       basics: this.#basics,
       model: this.#model,
       tokeniser: this.#tokeniser,
-      promptState: () => this.#prompts.get(id),
+      promptState: () => this.#promptOf(place),
     });
   }
 
   protected async warmUp(): Promise<true> {
     await this.loudestOf(utteranceOf(this.voices[0]!.id, warmUpText, 0));
     return true;
+  }
+
+  #promptOf(place: number): Promise<PromptState> {
+    const { id, prompt } = this.#basics.voices[place]!;
+    const state = this.#prompts.get(id) ?? this.#model.readPrompt(prompt);
+    this.#prompts.delete(id);
+    this.#prompts.set(id, state);
+    const [oldest] = this.#prompts.keys();
+    if (this.#prompts.size > voicesKeptMax && oldest !== undefined) this.#prompts.delete(oldest);
+    state.catch(() => this.#prompts.delete(id));
+    return state;
   }
 }

@@ -57,7 +57,10 @@ export class FiveGraphModel implements PocketModel {
     const { width } = this.#basics;
     // A copy, because onnxruntime takes no shared memory.
     const latents = joinFloats(before === null ? [voice.values] : [before, voice.values]);
-    const state = await this.#prompt(floatTensor(latents, [1, latents.length / width, width]), stateFrom(main));
+    const state = await this.#prompt(
+      floatTensor(latents, [1, latents.length / width, width]),
+      stateFrom(main),
+    );
     const corners = compactOf(main, state);
     return { corners, positions: latents.length / width };
   }

@@ -39,13 +39,9 @@ const framesMax = 1_000;
 const headerBytesMax = 1024 * 1024;
 const nameBytes = 32;
 
-const shared = (frames: number, width: number): Float32Array =>
-  new Float32Array(new SharedArrayBuffer(4 * frames * width));
-
-/** Little-endian, at any offset. */
-const floats = (bytes: Buffer, from: number, frames: number, width: number): Embedding => {
-  const values = shared(frames, width);
-  for (let i = 0; i < values.length; i++) values[i] = bytes.readFloatLE(from + 4 * i);
+const embeddingOf = (frames: number, width: number, valueAt: (place: number) => number): Embedding => {
+  const values = new Float32Array(new SharedArrayBuffer(4 * frames * width));
+  for (let place = 0; place < values.length; place++) values[place] = valueAt(place);
   return { kind: 'embedding', frames, values };
 };
 
@@ -62,9 +58,7 @@ const halfToFloat = (half: number): number => {
 export const halfEmbedding = (bytes: Buffer, width: number): Embedding | null => {
   const frames = bytes.length / 2 / width;
   if (!Number.isInteger(frames) || frames < 1 || frames > framesMax) return null;
-  const values = shared(frames, width);
-  for (let i = 0; i < values.length; i++) values[i] = halfToFloat(bytes.readUInt16LE(2 * i));
-  return { kind: 'embedding', frames, values };
+  return embeddingOf(frames, width, (place) => halfToFloat(bytes.readUInt16LE(2 * place)));
 };
 
 /** A table: count; then, for each, a name of 32 bytes, frames, width, numbers. @throws {VoicePackError} */
@@ -84,7 +78,11 @@ export const parseVoiceTable = (path: string, bytes: Buffer, width: number): Map
     at += nameBytes + 8;
     if (found !== width || frames < 1 || frames > framesMax || bytes.length < at + 4 * frames * width)
       throw wrong();
-    voices.set(name, floats(bytes, at, frames, width));
+    const from = at;
+    voices.set(
+      name,
+      embeddingOf(frames, width, (place) => bytes.readFloatLE(from + 4 * place)),
+    );
     at += 4 * frames * width;
   }
   if (at !== bytes.length || voices.size === 0) throw wrong();
@@ -102,9 +100,7 @@ export const parseNumpy = (bytes: Buffer, width: number): Embedding | null => {
   }
   const frames = array.values.length / width;
   if (array.shape.at(-1) !== width || frames < 1 || frames > framesMax) return null;
-  const values = shared(frames, width);
-  values.set(array.values);
-  return { kind: 'embedding', frames, values };
+  return embeddingOf(frames, width, (place) => array.values[place]!);
 };
 
 const readRange = (file: number, from: number, to: number): Buffer => {
@@ -162,7 +158,8 @@ export const parseSafetensors = (held: HeldFile, width: number, bytesMax: number
     const bytes = 4 * frames * width;
     if (first!.to - first!.from !== bytes || bytes > bytesMax)
       throw new RangeError(`its vectors have ${bytes} bytes, and its header says other bytes, or too many`);
-    return floats(readRange(file, first!.from, first!.to), 0, frames, width);
+    const vectors = readRange(file, first!.from, first!.to);
+    return embeddingOf(frames, width, (place) => vectors.readFloatLE(4 * place));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new VoicePackError(`${held.path}: not a voice that can be read: ${reason}`);

@@ -62,7 +62,6 @@ export class SyrinxEngine extends ModelEngine {
     const sessions = await createSessions(pack.name, graphs, means, {
       windows: windowsOf(manifest),
       copiesIn,
-      keepsBuffers: true,
     });
     const phones = new PhoneSet(manifest.phones);
     const track = { pronouncer: new Pronouncer(espeak, phones, bounds), phones, bounds };

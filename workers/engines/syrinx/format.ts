@@ -43,10 +43,9 @@ export const syrinx: VoiceFormat = {
   },
 
   async pronounce(_, bounds) {
-    const { Espeak } = await import('../g2p/espeak.js');
     const { createPhonemiser, phonemicWords } = await import('../g2p/speech.js');
     const { correctedEnglish } = await import('./phones.js');
-    const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds, correctedEnglish);
+    const phonemiser = await createPhonemiser(bounds, correctedEnglish);
     return (request) => phonemicWords(phonemiser, request, 'en-US');
   },
 };

@@ -6,14 +6,10 @@ import { joinFloats } from '../pcm.js';
 import { floatTensor, floatsIn, integerTensor } from '../tensors.js';
 import type { GraphName, Manifest } from './manifest.js';
 
+const stateNames = ['phase', 'pulses', 'noise', 'tail', 'frameIndex'] as const;
+
 /** What the decoder passes from one chunk to the next. */
-export interface DecoderState {
-  readonly phase: Tensor;
-  readonly pulses: Tensor;
-  readonly noise: Tensor;
-  readonly tail: Tensor;
-  readonly frameIndex: Tensor;
-}
+export type DecoderState = Readonly<Record<(typeof stateNames)[number], Tensor>>;
 
 /** What the decoder makes sound of: 5 ms in each row. */
 export interface Rows {
@@ -196,13 +192,7 @@ export class Graphs {
     });
     return {
       pcm: floatsIn(out, 'pcm', (count - 2 * this.margins.rows) * this.#rowSamples),
-      state: {
-        phase: out['phaseOut']!,
-        pulses: out['pulsesOut']!,
-        noise: out['noiseOut']!,
-        tail: out['tailOut']!,
-        frameIndex: out['frameIndexOut']!,
-      },
+      state: Object.fromEntries(stateNames.map((name) => [name, out[`${name}Out`]!])) as DecoderState,
     };
   }
 }

@@ -5,36 +5,10 @@
  * scripts, which are spoken with an accent.
  */
 
-export const vowelNames = [
-  ...['aa', 'ae', 'ah', 'ao', 'aw', 'ax', 'ay', 'eh', 'er', 'ey', 'ih', 'iy', 'ow', 'oy', 'uh', 'uw'],
-] as const;
+export const vowelNames: readonly string[] = 'aa ae ah ao aw ax ay eh er ey ih iy ow oy uh uw'.split(' ');
 
-export const consonantNames = [
-  ...[
-    'b',
-    'ch',
-    'd',
-    'dh',
-    'f',
-    'g',
-    'hh',
-    'jh',
-    'k',
-    'l',
-    'm',
-    'n',
-    'ng',
-    'p',
-    'r',
-    's',
-    'sh',
-    't',
-    'th',
-    'v',
-    'w',
-  ],
-  ...['y', 'z', 'zh'],
-] as const;
+export const consonantNames: readonly string[] =
+  'b ch d dh f g hh jh k l m n ng p r s sh t th v w y z zh'.split(' ');
 
 export const pauseName = 'pau';
 

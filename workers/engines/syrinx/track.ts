@@ -63,11 +63,7 @@ export class PhoneTrack {
   #first = -1;
   #end = -1;
 
-  constructor(
-    clauses: readonly Clause[],
-    words: number,
-    means: TrackMeans,
-  ) {
+  constructor(clauses: readonly Clause[], words: number, means: TrackMeans) {
     this.#clauses = clauses;
     this.#means = means;
     this.wordFirst = new Int32Array(words).fill(-1);
