@@ -42,6 +42,7 @@ export class Batches {
     return this.#runner.batchMax;
   }
 
+  /** @param feeds in memory of their own: other steps go on before they are run */
   async run(graph: string, feeds: Feeds): Promise<Made> {
     if (this.#waiting === null) {
       const [made] = await this.#runner.runAll(graph, [feeds]);
