@@ -5,14 +5,17 @@ import { fileURLToPath } from 'node:url';
 
 const web = fileURLToPath(new URL('../src/console/web', import.meta.url));
 
-/** @returns {string[]} the files that a file imports, and those that they import */
-const importedBy = (path, outputs, found = new Set()) => {
+/** By the path of a page: the source that comes when it is shown. A visit that begins there preloads it. */
+const laterFiles = { '/docs': 'docs/docs.tsx', '/live': 'pages/plots.ts', '/usage': 'pages/plots.ts' };
+
+/** @returns {Set<string>} the files that a file imports in these ways, and those that they import */
+const importedBy = (path, outputs, kinds, found = new Set()) => {
   for (const { kind, path: imported } of outputs[path].imports) {
-    if (kind !== 'import-statement' || found.has(imported)) continue;
+    if (!kinds.includes(kind) || found.has(imported)) continue;
     found.add(imported);
-    importedBy(imported, outputs, found);
+    importedBy(imported, outputs, kinds, found);
   }
-  return [...found];
+  return found;
 };
 
 /**
@@ -48,13 +51,19 @@ export const bundlePage = async (folder) => {
   const urlOf = (path) => `/assets/${basename(path)}`;
   const main = outputOf('main.tsx');
   // The browser asks for them at once, and not after it has read the files that import them.
-  const preloads = importedBy(main, outputs).map(
-    (path) => `    <link rel="modulepreload" href="${urlOf(path)}" />\n`,
-  );
+  const first = importedBy(main, outputs, ['import-statement']);
+  const linksOf = (paths) =>
+    [...paths].map((path) => `    <link rel="modulepreload" href="${urlOf(path)}" />\n`).join('');
+  const later = Object.entries(laterFiles).map(([page, source]) => {
+    const path = outputOf(source);
+    const all = importedBy(path, outputs, ['import-statement', 'dynamic-import'], new Set([path]));
+    return [page, linksOf([...all].filter((file) => file !== main && !first.has(file)))];
+  });
+  writeFileSync(join(folder, 'preloads.json'), JSON.stringify(Object.fromEntries(later)));
   const html = readFileSync(join(web, 'index.html'), 'utf8')
     .replace('/style.css', urlOf(outputOf('style.css')))
     .replace('/main.tsx', urlOf(main))
-    .replace('    <script', `${preloads.join('')}    <script`);
+    .replace('    <script', `${linksOf(first)}    <script`);
   writeFileSync(join(folder, 'index.html'), html);
   return '';
 };

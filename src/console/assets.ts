@@ -12,6 +12,8 @@ import type { SessionState } from './contract.js';
 import type { Gate } from './gate.js';
 
 const INDEX = 'index.html';
+/** By the path of a page: links to the files that this page needs besides those of every page. */
+const PRELOADS = 'preloads.json';
 
 const contentTypes: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -52,7 +54,7 @@ const readAssets = (folder: string): Map<string, Asset> => {
 };
 
 export interface Assets {
-  /** One for each file but the page. */
+  /** One for each file, and for each page with files of its own. */
   readonly routes: readonly Route[];
   /** The page, for every other path: its script chooses what to show. Methods other than GET are answered 404. */
   readonly page: Handler;
@@ -70,6 +72,11 @@ const withSession = (page: string, state: SessionState): string => {
 const withTheme = (page: string, { cookie }: Pick<RequestHead, 'cookie'>): string => {
   const theme = /(?:^|;)\s*syrinx-theme=(light|dark)\s*(?:;|$)/.exec(cookie)?.[1];
   return theme === undefined ? page : page.replace('content="light dark"', `content="${theme}"`);
+};
+
+const readPreloads = (folder: string): Readonly<Record<string, string>> => {
+  const path = join(folder, PRELOADS);
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Record<string, string>) : {};
 };
 
 /**
@@ -94,20 +101,33 @@ export const readPage = (
     contentType: 'text/html; charset=utf-8',
     headers: [],
   };
-  const files = [...assets].filter(([path]) => path !== INDEX);
-  const pageFor = async (exchange: Exchange, head: RequestHead): Promise<Reply> => {
-    const state = await sessionOf(exchange, head);
-    const page = withTheme(index.body.toString(), head);
-    return { status: 200, ...index, body: Buffer.from(state === null ? page : withSession(page, state)) };
-  };
-  return {
-    routes: files.map(([path, asset]) => ({ path: `/${path}`, method: 'get', handler: serve(asset) })),
-    page: (exchange, head) => {
+  /** @param links that only this page has */
+  const pageWith = (links: string): Handler => {
+    const pageFor = async (exchange: Exchange, head: RequestHead): Promise<Reply> => {
+      const state = await sessionOf(exchange, head);
+      const page = withTheme(index.body.toString(), head);
+      if (state === null) return { status: 200, ...index, body: Buffer.from(page) };
+      const body = Buffer.from(withSession(page, state).replace('    <script', `${links}$&`));
+      return { status: 200, ...index, body };
+    };
+    return (exchange, head) => {
       const refusal = gate.refusePage(head);
       if (exchange.method !== 'get' && exchange.method !== 'head')
         reply(exchange, exchange.services.errors.notFound);
       else if (refusal !== null) replyRefusal(exchange, refusal);
       else replyWhenDone(exchange, pageFor(exchange, head));
-    },
+    };
+  };
+  const files = [...assets].filter(([path]) => path !== INDEX);
+  return {
+    routes: [
+      ...files.map(([path, asset]) => ({ path: `/${path}`, method: 'get' as const, handler: serve(asset) })),
+      ...Object.entries(readPreloads(folder)).map(([path, links]) => ({
+        path,
+        method: 'get' as const,
+        handler: pageWith(links),
+      })),
+    ],
+    page: pageWith(''),
   };
 };

@@ -12,6 +12,7 @@ import { AuditPage } from './pages/audit.js';
 import { AcceptPage, ClaimPage, SignInPage } from './pages/enter.js';
 import { KeysPage } from './pages/keys.js';
 import { LexiconPage } from './pages/lexicon.js';
+import { LivePage } from './pages/live.js';
 import { OperatorsPage } from './pages/operators.js';
 import { ProfilePage } from './pages/profile.js';
 import { AllRequestsPage } from './pages/requests.js';
@@ -25,7 +26,6 @@ import { Shell } from './shell.js';
 import { forgetAnswers, toRefusal } from './use-call.js';
 
 const DocsPage = lazyPage(async () => (await import('./docs/docs.js')).DocsPage);
-const LivePage = lazyPage(async () => (await import('./pages/live.js')).LivePage);
 
 const entrances = { '/sign-in': SignInPage, '/claim': ClaimPage, '/invite': AcceptPage };
 

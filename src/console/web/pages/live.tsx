@@ -13,15 +13,11 @@ import {
   plural,
 } from '../format.js';
 import { Page, Problem, Waiting } from '../parts/page.js';
-import type { Plot } from './plots.js';
+import type { Plot, PlotValues } from './plots.js';
 import { Switch } from '../parts/switch.js';
 import { Table } from '../parts/table.js';
 import { useQuery } from '../route.js';
 import { type Live, useHistory, useLive } from '../use-live.js';
-
-/** At once, while the page waits for its figures. A failure is shown by each chart. */
-const loading = import('./plots.js');
-loading.catch(() => undefined);
 
 const sum = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((total, count) => total + count, 0);
@@ -106,17 +102,17 @@ const ChartView = (props: {
   const names = Object.keys(chart.lines) as Values[];
   const data = useMemo(() => {
     const values = names.map((name) => past.atMs.map((_, index) => valueAt(past, name, index)));
-    return [past.atMs.map((ms) => (ms ?? 0) / 1_000), ...values] as const;
+    return [past.atMs.map((ms) => (ms ?? 0) / 1_000), ...values] satisfies PlotValues;
   }, [past]);
   const newest = useRef(data);
   newest.current = data;
   useLayoutEffect(() => {
     let isGone = false;
-    loading.then(
+    import('./plots.js').then(
       ({ drawLines }) => {
         if (isGone || box.current === null) return;
         const options = { ...chart, spanSeconds: spanSeconds[range], onPoint: setPoint };
-        plot.current = drawLines(box.current, [...newest.current], options);
+        plot.current = drawLines(box.current, newest.current, options);
       },
       () => setIsLost(true),
     );
@@ -126,7 +122,7 @@ const ChartView = (props: {
       plot.current = null;
     };
   }, [range]);
-  useEffect(() => plot.current?.set([...data]), [data]);
+  useEffect(() => plot.current?.set(data), [data]);
   const last = past.atMs.length - 1;
   const at = point === null ? null : (past.atMs[point] ?? null);
   const valueOf = (name: Values, index: number): string => {
@@ -283,6 +279,8 @@ export const LivePage = () => {
   const live = useLive();
   const past = useHistory(range, live);
   const days = useHistory('days', live);
+  // The calls are on their way: meanwhile the browser reads the code of the charts. A failure is shown by each chart.
+  useLayoutEffect(() => void import('./plots.js').catch(() => undefined), []);
   const { state, view } = live;
   const { label, kind } = states[state];
   const refusals = list(view?.refusals ?? {}, lower);

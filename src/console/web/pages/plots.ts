@@ -21,8 +21,10 @@ const resolved = (name: string): string => {
   return color;
 };
 
+export type PlotValues = uPlot.AlignedData;
+
 export interface Plot {
-  readonly set: (data: uPlot.AlignedData) => void;
+  readonly set: (data: PlotValues) => void;
   readonly close: () => void;
 }
 
@@ -37,7 +39,7 @@ interface Theme {
 /** @param optionsFor called again when the colours change */
 const keepDrawn = (
   element: HTMLElement,
-  first: uPlot.AlignedData,
+  first: PlotValues,
   optionsFor: (theme: Theme) => Omit<uPlot.Options, 'width' | 'height' | 'legend'>,
 ): Plot => {
   let data = first;
@@ -51,7 +53,11 @@ const keepDrawn = (
     return new uPlot({ ...optionsFor(theme), ...size(), legend: { show: false } }, data, element);
   };
   let plot = make();
-  const sizes = new ResizeObserver(() => plot.setSize(size()));
+  const sizes = new ResizeObserver(() => {
+    const { height, width } = size();
+    // It also reports the size at the start. A plot draws itself for any size that it gets.
+    if (width !== plot.width || height !== plot.height) plot.setSize({ width, height });
+  });
   sizes.observe(element);
   const ignoreTheme = onTheme(() => {
     plot.destroy();
@@ -59,6 +65,7 @@ const keepDrawn = (
   });
   return {
     set: (next) => {
+      if (next === data) return;
       data = next;
       plot.setData(next);
     },
@@ -159,15 +166,15 @@ export interface LinesOptions {
   readonly onPoint: (index: number | null) => void;
 }
 
-const isAt = (values: uPlot.AlignedData[number], index: number): boolean => (values[index] ?? null) !== null;
+const isAt = (values: PlotValues[number], index: number): boolean => (values[index] ?? null) !== null;
 
 /** Points that no line shows, because their neighbours are missing. */
-const alone = (values: uPlot.AlignedData[number]): number[] =>
+const alone = (values: PlotValues[number]): number[] =>
   Array.from(values, (_, index) => index).filter(
     (index) => isAt(values, index) && !isAt(values, index - 1) && !isAt(values, index + 1),
   );
 
-export const drawLines = (element: HTMLElement, data: uPlot.AlignedData, options: LinesOptions): Plot => {
+export const drawLines = (element: HTMLElement, data: PlotValues, options: LinesOptions): Plot => {
   const { colors, format, highestMin, onPoint, spanSeconds } = options;
   return keepDrawn(element, data, ({ axis, colorOf, grid }) => ({
     cursor: {
