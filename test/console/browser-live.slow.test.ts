@@ -25,8 +25,11 @@ t.test(
     await chart('First audio, last hour').locator('canvas').waitFor();
     t.equal(await ada.page.locator('canvas').count(), 4);
     t.match(await chart('First audio').getAttribute('aria-label'), /p95: .* now, \d+ ms at most/);
-    t.match(await chart('Refusals and errors').getAttribute('aria-label'), /Refused: .* now, 0.1\/s at most/);
-    await ada.page.getByText('Since the start: 1 key unknown.').waitFor();
+    t.match(
+      await chart('Refusals and errors').getAttribute('aria-label'),
+      /Refused a second: .* now, 0.1\/s at most/,
+    );
+    await ada.page.getByText('All since the service started: 1 key unknown.').waitFor();
     t.equal(await ada.page.getByText('Threads', { exact: true }).count(), 1, 'threads once');
 
     const figure = ada.page.locator('figure', { has: chart('Capacity in use') });
@@ -89,7 +92,7 @@ t.test('the live page says when the connection is lost, and recovers', { skip: n
   await state('Live').last().waitFor();
 
   await (await rig.service.post('/v1/tts', speech('Hello.'), { key: 'svc_sk_wrong' })).arrayBuffer();
-  await ada.page.getByText('Since the start: 1 key unknown.').waitFor();
+  await ada.page.getByText('All since the service started: 1 key unknown.').waitFor();
 
   await rig.service.kill();
   await state('Connection lost, trying again').waitFor();
@@ -98,6 +101,6 @@ t.test('the live page says when the connection is lost, and recovers', { skip: n
   const next = spawnService(t, { ...env, DATA_DIR: rig.service.dataDir }, SCRIPTED);
   await next.listening();
   await ada.page.locator('.badge.good').waitFor();
-  await ada.page.getByText('Nothing was refused since the start.').waitFor();
+  await ada.page.getByText('Nothing was refused since the service started.').waitFor();
   t.equal(await ada.heading('Live').count(), 1, 'the session survives the restart');
 });

@@ -105,7 +105,7 @@ export class TestService extends Service {
 const derivedFolder = join(packageRoot, 'node_modules', '.cache', 'syrinx-tests');
 
 /** @returns a data folder that goes with the test */
-const newDataFolder = (t: Test): string => {
+export const newDataFolder = (t: Test): string => {
   const folder = join(memoryFolder(t), 'data');
   mkdirSync(folder, { mode: 0o700 });
   mkdirSync(join(folder, 'voices'));

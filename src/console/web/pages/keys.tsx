@@ -47,7 +47,7 @@ const KeyTable = ({ rows }: { readonly rows: readonly KeyView[] }) => (
       },
       { label: 'Created', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatDay} /> },
       {
-        label: 'Last used',
+        label: 'Last speech',
         cell: ({ lastUsedAtMs }) =>
           lastUsedAtMs === null ? (
             <span class="muted">Never</span>

@@ -80,8 +80,8 @@ const charts: readonly Chart[] = [
   },
   {
     title: 'Refusals and errors',
-    about: 'In a second',
-    lines: { refusals: 'Refused', failures: 'Errors of the service' },
+    about: 'Of requests and of WebSockets',
+    lines: { refusals: 'Refused a second', failures: 'Errors a second' },
     colors: ['--series-2', '--danger'],
     format: (value) => `${formatRatio(value)}/s`,
     highestMin: 0.1,
@@ -189,7 +189,7 @@ const tiles: Readonly<Record<string, Tile>> = {
           milliseconds(firstAudioMs.p50),
           `p95 ${milliseconds(firstAudioMs.p95)}, p99 ${milliseconds(firstAudioMs.p99)}`,
         ],
-  'Late chunks': ({ lateChunks }) => [formatNumber(lateChunks), 'Since the start'],
+  'Late chunks': ({ lateChunks }) => [formatNumber(lateChunks), 'Since the service started'],
   WebSockets: ({ contexts, sockets }) => [formatNumber(sockets), plural(contexts, 'context')],
   'Audio waiting': ({ bufferedAudioMs }) => [`${formatSeconds(bufferedAudioMs)} s`, 'Not sent yet'],
   'Event loop delay, p50': ({ eventLoopDelayMs: { p50, p99 } }) => [
@@ -201,7 +201,7 @@ const tiles: Readonly<Record<string, Tile>> = {
     formatNumber(sum(threads)),
     `${list(threads, (name) => threadNames[name] ?? name)}, ${plural(sum(threadRestarts), 'restart')}`,
   ],
-  Voices: ({ generations: { current, olderContexts }, voices }) => [
+  'Voice ids': ({ generations: { current, olderContexts }, voices }) => [
     formatNumber(voices),
     olderContexts === 0
       ? plural(current - 1, 'reload')
@@ -279,6 +279,10 @@ export const LivePage = () => {
   const live = useLive();
   const past = useHistory(range, live);
   const days = useHistory('days', live);
+  // Until the answer for another range is there, the page stays as it is.
+  const last = useRef<{ readonly past: HistoryView; readonly range: Range } | null>(null);
+  if (past !== undefined) last.current = { past, range };
+  const shown = last.current;
   // The calls are on their way: meanwhile the browser reads the code of the charts. A failure is shown by each chart.
   useLayoutEffect(() => void import('./plots.js').catch(() => undefined), []);
   const { state, view } = live;
@@ -309,7 +313,7 @@ export const LivePage = () => {
         </div>
       )}
       {view !== null && view.warnings.length > 0 && <div class="notice warn">{view.warnings.join(', ')}</div>}
-      {past === undefined || days === undefined || view === null ? (
+      {shown === null || days === undefined || view === null ? (
         <Waiting />
       ) : (
         <>
@@ -317,14 +321,15 @@ export const LivePage = () => {
           <Days past={days} />
           <div class="cells charts">
             {charts.map((chart) => (
-              <ChartView key={chart.title} chart={chart} past={past} range={range}>
+              <ChartView key={chart.title} chart={chart} {...shown}>
                 {'refusals' in chart.lines && (
                   <p class="small muted">
                     {refusals === '' ? (
-                      'Nothing was refused since the start.'
+                      'Nothing was refused since the service started.'
                     ) : (
                       <>
-                        Since the start: {refusals}. <a href="/requests?status=refused">Refused requests</a>
+                        All since the service started: {refusals}.{' '}
+                        <a href="/requests?status=refused">Refused requests</a>
                       </>
                     )}
                   </p>

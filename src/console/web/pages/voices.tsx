@@ -39,7 +39,7 @@ const Packs = ({ packs }: { readonly packs: readonly PackView[] }) => (
           </>
         ),
       },
-      { label: 'Voices', isNumber: true, cell: ({ voices }) => formatNumber(voices.length) },
+      { label: 'Voice ids', isNumber: true, cell: ({ voices }) => formatNumber(voices.length) },
       { label: 'Languages', cell: ({ voices }) => listOf(voices.map(({ language }) => language)) },
       {
         label: 'Sample rate',
