@@ -74,11 +74,6 @@ const withTheme = (page: string, { cookie }: Pick<RequestHead, 'cookie'>): strin
   return theme === undefined ? page : page.replace('content="light dark"', `content="${theme}"`);
 };
 
-const readPreloads = (folder: string): Readonly<Record<string, string>> => {
-  const path = join(folder, PRELOADS);
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Record<string, string>) : {};
-};
-
 /**
  * @param sessionOf the session of a request; `null` if it has none, or if the store does not answer
  * @param folder by default where the build puts it, beside the compiled sources
@@ -106,9 +101,8 @@ export const readPage = (
     const pageFor = async (exchange: Exchange, head: RequestHead): Promise<Reply> => {
       const state = await sessionOf(exchange, head);
       const page = withTheme(index.body.toString(), head);
-      if (state === null) return { status: 200, ...index, body: Buffer.from(page) };
-      const body = Buffer.from(withSession(page, state).replace('    <script', `${links}$&`));
-      return { status: 200, ...index, body };
+      const whole = state === null ? page : withSession(page, state).replace('    <script', `${links}$&`);
+      return { status: 200, ...index, body: Buffer.from(whole) };
     };
     return (exchange, head) => {
       const refusal = gate.refusePage(head);
@@ -118,16 +112,14 @@ export const readPage = (
       else replyWhenDone(exchange, pageFor(exchange, head));
     };
   };
-  const files = [...assets].filter(([path]) => path !== INDEX);
+  const preloadsPath = join(folder, PRELOADS);
+  const preloads = existsSync(preloadsPath) ? readFileSync(preloadsPath, 'utf8') : '{}';
+  const handlers = [
+    ...[...assets].map(([path, asset]) => [`/${path}`, serve(asset)] as const),
+    ...Object.entries<string>(JSON.parse(preloads)).map(([path, links]) => [path, pageWith(links)] as const),
+  ].filter(([path]) => path !== `/${INDEX}`);
   return {
-    routes: [
-      ...files.map(([path, asset]) => ({ path: `/${path}`, method: 'get' as const, handler: serve(asset) })),
-      ...Object.entries(readPreloads(folder)).map(([path, links]) => ({
-        path,
-        method: 'get' as const,
-        handler: pageWith(links),
-      })),
-    ],
+    routes: handlers.map(([path, handler]) => ({ path, method: 'get', handler })),
     page: pageWith(''),
   };
 };
