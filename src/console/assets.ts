@@ -96,12 +96,11 @@ export const readPage = (
     contentType: 'text/html; charset=utf-8',
     headers: [],
   };
-  /** @param links that only this page has */
-  const pageWith = (links: string): Handler => {
+  const pageWith = (ownLinks: string): Handler => {
     const pageFor = async (exchange: Exchange, head: RequestHead): Promise<Reply> => {
       const state = await sessionOf(exchange, head);
       const page = withTheme(index.body.toString(), head);
-      const whole = state === null ? page : withSession(page, state).replace('    <script', `${links}$&`);
+      const whole = state === null ? page : withSession(page, state).replace('    <script', `${ownLinks}$&`);
       return { status: 200, ...index, body: Buffer.from(whole) };
     };
     return (exchange, head) => {
