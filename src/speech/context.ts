@@ -44,9 +44,7 @@ const SEGMENTS_AHEAD = 4;
 export const COMING_MS_MIN = 2_000;
 /** When no words came for this long, those that are held need nothing now. One whose listener ran dry longer ago asks again. */
 const PAUSE_MS_MAX = 1_000;
-/** A listener with audio to take who took none for so long leaves the load: it would keep others out. To go on, it needs room again. */
-const UNTAKEN_MS_MAX = 20_000;
-/** How often it asks. */
+/** How often one that has left the load asks whether there is room for it again. */
 const RETURN_MS = 250;
 
 export interface ContextParts {
@@ -286,15 +284,15 @@ export class Context implements SpeechContext {
   }
 
   /**
-   * What its listener still needs; `null` while there is no speech to be made, and none is about to come. A listener who has taken
-   * nothing for long leaves the load with this call: it needs nothing until it returns.
+   * What its listener still needs; `null` while there is no speech to be made, and none is about to come. A listener who does not
+   * keep up with its audio leaves the load with this call: it would keep others out, and needs nothing until it returns.
    */
   demandNow(): Demand | null {
     const { listener, schedule } = this;
     const { scheduler } = this.#parts;
-    const isStill = scheduler.nowMs() - listener.takenAtMs > UNTAKEN_MS_MAX;
-    // Threads make nothing more of it until its listener, or another one of its account, takes audio.
-    if (isStill && schedule.running.length === 0 && scheduler.isGateShut(schedule)) this.#hasLeft = true;
+    // With a shut gate, nothing more is made until its listener, or another one of its account, takes audio.
+    const waits = this.#unhandedFrames > 0 || scheduler.isGateShut(schedule);
+    if (waits && schedule.running.length === 0 && !listener.keepsUp(scheduler.nowMs())) this.#hasLeft = true;
     return this.#hasLeft ? null : this.#need();
   }
 

@@ -16,6 +16,9 @@ const FRESH_MS = 250;
 /** A whole file is due after half of its playing time, and not before `FILE_LEAD_MS`. */
 const FILE_PACE = 0.5;
 const FILE_LEAD_MS = 300;
+/** A listener keeps up who takes audio at half the pace of playback at least, and pauses for `STILL_MS_MAX` at most. */
+const SLOWNESS = 2;
+const STILL_MS_MAX = 20_000;
 
 export class Listener {
   readonly clock: PlaybackClock;
@@ -25,8 +28,8 @@ export class Listener {
   #arrivedMs = 0;
   /** The same that the socket, or the collected result, has. */
   #handedMs = 0;
-  /** When it last took audio. */
-  #takenAtMs = Number.NEGATIVE_INFINITY;
+  /** Until when it keeps up, if it takes nothing more. */
+  #keepsUpMs = Number.NEGATIVE_INFINITY;
   /** Frames that came and were not handed over. */
   #waitingFrames = 0;
   /** The first audio of a segment from this one on is not late, whenever it comes. */
@@ -49,8 +52,8 @@ export class Listener {
     return this.#handedMs;
   }
 
-  get takenAtMs(): number {
-    return this.#takenAtMs;
+  keepsUp(nowMs: number): boolean {
+    return nowMs <= this.#keepsUpMs;
   }
 
   /** It waits for first audio. */
@@ -80,7 +83,7 @@ export class Listener {
     if (isFresh) this.#freshFrom = Number.POSITIVE_INFINITY;
     const dryMs = this.isFile ? 0 : this.clock.reach(this.#arrivedMs, nowMs);
     this.#isAwaiting = false;
-    this.#waitingFrames++;
+    if (this.#waitingFrames++ === 0) this.#keepsUpMs = nowMs + STILL_MS_MAX;
     this.#arrivedMs += durationMs;
     return isLate ? dryMs : 0;
   }
@@ -90,7 +93,8 @@ export class Listener {
     this.#waitingFrames--;
     if (!this.isFile) this.clock.reach(this.#handedMs, nowMs);
     this.#handedMs += durationMs;
-    this.#takenAtMs = nowMs;
+    const busyMs = Math.max(0, this.#keepsUpMs - nowMs) + SLOWNESS * durationMs;
+    this.#keepsUpMs = nowMs + Math.min(STILL_MS_MAX, busyMs);
   }
 
   /** Audio that waits for the socket is not played meanwhile. Call it now and then. */

@@ -346,6 +346,60 @@ t.test(
   },
 );
 
+/** A context with 60 s of audio, of which its listener takes a second now and then. */
+const withMuchToTake = async () => {
+  const bench = createContext();
+  const { context, finish } = bench;
+  const second = { ...audio, durationMs: 1_000 };
+  context.append('This is a whole sentence of some length. This is another sentence of the text. And');
+  for (let seconds = 0; seconds < 60; seconds++) context.deliver(second);
+  finish({ type: 'done', samples: 60_000, effort: { startedMs: 0, computeMs: 600 } });
+  await setImmediate();
+  return { ...bench, take: () => context.handed(second) };
+};
+
+t.test(
+  'a listener who takes its audio slower than at half the pace of playback leaves the load',
+  async (t) => {
+    for (const [everyMs, stays] of [
+      [1_000, true],
+      [2_000, true],
+      [3_000, false],
+      [9_000, false],
+    ] as const) {
+      const { context, take, time } = await withMuchToTake();
+      let isCounted = true;
+      for (let taken = 0; taken < 30; taken++) {
+        take();
+        time.nowMs += everyMs;
+        isCounted = context.demandNow() !== null;
+      }
+      t.equal(context.schedule.running.length, 0, 'the gate is shut');
+      t.equal(isCounted, stays, `a second in ${everyMs} ms`);
+      context.release();
+    }
+  },
+);
+
+t.test('held words of a listener who takes nothing leave the load', async (t) => {
+  const { context, finish, time } = createContext();
+  context.append('This is a whole sentence of some length. And');
+  context.deliver(audio);
+  finish({ type: 'done', samples: 1_500, effort: { startedMs: 0, computeMs: 15 } });
+  await setImmediate();
+  for (const [nowMs, isCounted] of [
+    [500, true],
+    [19_000, true],
+    [21_000, false],
+    [60_000, false],
+  ] as const) {
+    time.nowMs = nowMs;
+    context.append(' a');
+    t.equal(context.demandNow() !== null, isCounted, `after ${nowMs} ms`);
+  }
+  context.release();
+});
+
 /** Speech of the voice costs five times its playing time: one thread makes none in time. */
 const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {
   const lines: Record<string, unknown>[] = [];
