@@ -115,7 +115,9 @@ export const readPage = (
   const preloads = existsSync(preloadsPath) ? readFileSync(preloadsPath, 'utf8') : '{}';
   const handlers = [
     ...[...assets].map(([path, asset]) => [`/${path}`, serve(asset)] as const),
-    ...Object.entries<string>(JSON.parse(preloads)).map(([path, links]) => [path, pageWith(links)] as const),
+    ...Object.entries(JSON.parse(preloads) as Readonly<Record<string, string>>).map(
+      ([path, links]) => [path, pageWith(links)] as const,
+    ),
   ].filter(([path]) => path !== `/${INDEX}`);
   return {
     routes: handlers.map(([path, handler]) => ({ path, method: 'get', handler })),

@@ -5,6 +5,8 @@ import { limits } from '../../src/limits.js';
 import { aheadMs, Utterances } from '../../src/speech/utterances.js';
 import { Lexicon } from '../../src/text/lexicon.js';
 import { letters, spokenMs } from '../../src/text/spoken-size.js';
+import { Espeak } from '../../workers/engines/g2p/espeak.js';
+import { createPhonemiser, phonemicWords } from '../../workers/engines/g2p/speech.js';
 import { loadVoices, speak } from '../support/voices.js';
 
 const { voiceId, ...settings } = settingsOf({ voiceId: 'wren', normalizeText: false }, noSpeakingDefaults);
@@ -95,6 +97,49 @@ t.test(
         figures,
       );
     }
+  },
+);
+
+const MS_PER_PHONE = 78;
+
+t.test(
+  'no sign or mark takes more than three times as long as is expected, alone, in a row or beside letters',
+  async (t) => {
+    const phonemiser = await createPhonemiser(limits);
+    const slower: string[] = [];
+    const check = (text: string): void => {
+      let [madeMs, expectedMs] = [0, 0];
+      for (const { expectedMs: ms, request } of segmentsOf(text)) {
+        expectedMs += ms;
+        for (const { ipa } of phonemicWords(phonemiser, request, 'en-US'))
+          madeMs += MS_PER_PHONE * ipa.replace(/[^\p{L}]|[ʲʰˈˌː]/gu, '').length;
+      }
+      if (madeMs > 500 && madeMs > 3.1 * expectedMs)
+        slower.push(`${JSON.stringify(text)}: ${madeMs.toFixed()} of ${expectedMs.toFixed()} ms`);
+    };
+    for (let codePoint = 0x21; codePoint < 0x1fc00; codePoint++) {
+      const character = String.fromCodePoint(codePoint);
+      if (!/[\p{S}\p{M}\p{Lm}]/u.test(character)) continue;
+      for (const text of [character, `${character} a`]) check(text.repeat(4));
+    }
+    for (const text of [
+      '©®',
+      '[[ ',
+      ']] ',
+      '🏼🏾',
+      'a🏼 ',
+      '👍🏽🏼',
+      'Í\u200d',
+      'λ',
+      'ь',
+      'ぁ',
+      '\u1133',
+      '᭡',
+      'ჹ',
+      'Ᏺ',
+    ])
+      check(text.repeat(Math.ceil(UNITS / text.length)));
+    t.strictSame(slower, []);
   },
 );
 

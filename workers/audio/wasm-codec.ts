@@ -11,15 +11,11 @@ export const compileWasm = async (name: string): Promise<WebAssembly.Module> =>
  * Makes an instance with a memory of its own.
  * @param answer to all system calls: a codec has no use for any
  */
-export const instanceOf = <Exports extends { _initialize(): void }>(
-  module: WebAssembly.Module,
-  answer: number,
-): Exports => {
+export const instanceOf = (module: WebAssembly.Module, answer: number): WebAssembly.Exports => {
   const imports = Object.fromEntries(
     WebAssembly.Module.imports(module).map(({ name }) => [name, () => answer]),
   );
   const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: imports });
-  const wasm = instance.exports as unknown as Exports;
-  wasm._initialize();
-  return wasm;
+  (instance.exports as { readonly _initialize: () => void })._initialize();
+  return instance.exports;
 };

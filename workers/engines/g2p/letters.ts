@@ -7,7 +7,7 @@
  * characters have no sound.
  */
 const unspeakable =
-  /(?![\t\n\r\u200c\u200d])[\p{C}\ufffd\u0953\u0954\u1cd0-\u1cff\u2800-\u28ff\u2e2f\u3006\u3031-\u3035\u303c\u309b\u309c\u3190\u3191\u31c0-\u31ef\u3248-\u324f\u327f\u4dc0-\u4dff]/gu;
+  /(?![\t\n\r\u200c\u200d])[\p{C}\ufffd\u0951-\u0954\u1cd0-\u1cff\u2800-\u28ff\u2e2f\u3006\u3031-\u3035\u303c\u309b\u309c\u3190\u3191\u31c0-\u31ef\u3248-\u324f\u327f\u4dc0-\u4dff]/gu;
 
 /**
  * Full-width, circled, superscript, mathematical and presentation forms: espeak-ng would read their code points. It knows
@@ -45,9 +45,12 @@ const ownLetters: Readonly<Record<string, RegExp>> = {
   ...{ ga: /[ḃċḋḟġṁṗṡṫ]/iu, gd: /[ḃċḋḟġṁṗṡṫ]/iu },
 };
 
-/** Marks that espeak-ng does not know, of Latin letters first of all: those of Russian stress stay. */
+/**
+ * Marks that espeak-ng does not know, of Latin letters first of all: those of Russian stress stay. It reads a joiner between
+ * letters that do not join as a space.
+ */
 const marks =
-  /[\u0302-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20ff\ufe20-\ufe2f]|(?<=^|\p{Script=Latin}|[^\p{L}\p{M}])[\u064b-\u0655\u0670\u3099\u309a\u30fc]+/gu;
+  /[\u0302-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20ff\ufe20-\ufe2f]|(?<=^|\p{Script=Latin}|[^\p{L}\p{M}])[\u064b-\u0655\u0670\u3099\u309a\u30fc]+|(?<=[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}]\p{M}*)[\u200c\u200d\u20e3]+/gu;
 /** Modifiers of letters without a compatibility form; apostrophes before letters are read. */
 const modifiers = /[\u02b9-\u02ff\u0374\u037a\u0385\u0640]/gu;
 const apostrophe = /[\u02bb\u02bc](?=\p{L})/gu;

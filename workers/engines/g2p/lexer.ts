@@ -99,7 +99,7 @@ const lexemes = new RegExp(
     String.raw`(?<decoration>[*#=~]{2,}|[_${'`'}]+)`,
     String.raw`(?<emphasis>${emphasis})`,
     String.raw`(?<about>(?<![\p{L}\p{N}])~(?=[\p{N}$€£¥]))`,
-    String.raw`(?<sign>(?!´)[\p{S}%@#/\\*&§¶†‰№|])`,
+    String.raw`(?<sign>(?![´\u{1f3fb}-\u{1f3ff}])[\p{S}%@#/\\*&§¶†‰№|])`,
     String.raw`(?<silent>.)`,
   ].join('|'),
   'gisu',
