@@ -5,7 +5,6 @@ import { limits } from '../../src/limits.js';
 import { aheadMs, Utterances } from '../../src/speech/utterances.js';
 import { Lexicon } from '../../src/text/lexicon.js';
 import { letters, spokenMs } from '../../src/text/spoken-size.js';
-import { Espeak } from '../../workers/engines/g2p/espeak.js';
 import { createPhonemiser, phonemicWords } from '../../workers/engines/g2p/speech.js';
 import { loadVoices, speak } from '../support/voices.js';
 

@@ -53,7 +53,7 @@ class Memory {
   #isFaulty = false;
 
   private constructor(module: WebAssembly.Module) {
-    this.wasm = instanceOf(module, EBADF) as unknown as AacExports;
+    this.wasm = instanceOf(module, EBADF) as AacExports;
   }
 
   static take(module: WebAssembly.Module): Memory {

@@ -40,7 +40,7 @@ export class Lame {
   /** `configure` comes first. */
   constructor(module: WebAssembly.Module) {
     // LAME's messages would need calls; it has none to give.
-    this.#wasm = instanceOf(module, 0) as unknown as LameExports;
+    this.#wasm = instanceOf(module, 0) as LameExports;
     this.#samples = this.#wasm.allocate(2 * BLOCK_SAMPLES);
     this.#out = this.#wasm.allocate(OUT_BYTES_MAX);
   }
