@@ -1,6 +1,6 @@
 /** How programs use this service: its addresses, and lines to copy. */
 import { useState } from 'preact/hooks';
-import { Labelled } from '../parts/form.js';
+import { Field } from '../parts/form.js';
 import { Page, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { useConsole, useUser } from '../session.js';
@@ -19,16 +19,14 @@ const Ways = ({ voice }: { readonly voice: string }) => {
     <>
       <section>
         <div class="cells">
-          <Labelled name="host" label="Host" hint="The name or address that programs reach this machine by.">
-            {(control) => (
-              <input
-                {...control}
-                value={host}
-                onInput={(event) => setHost(event.currentTarget.value.trim())}
-              />
-            )}
-          </Labelled>
-          <Labelled
+          <Field
+            name="host"
+            label="Host"
+            hint="The name or address that programs reach this machine by."
+            value={host}
+            onInput={(event) => setHost(event.currentTarget.value.trim())}
+          />
+          <Field
             name="key"
             label="API key"
             hint={
@@ -36,18 +34,12 @@ const Ways = ({ voice }: { readonly voice: string }) => {
                 For the lines below. It stays in this page. <a href={keysPath}>Create a key</a>
               </>
             }
-          >
-            {(control) => (
-              <input
-                {...control}
-                value={key}
-                placeholder="svc_sk_…"
-                autocomplete="off"
-                spellcheck={false}
-                onInput={(event) => setKey(event.currentTarget.value)}
-              />
-            )}
-          </Labelled>
+            value={key}
+            placeholder="svc_sk_…"
+            autocomplete="off"
+            spellcheck={false}
+            onInput={(event) => setKey(event.currentTarget.value)}
+          />
         </div>
         {isLoopback(session.listensOn) && (
           <p class="notice">

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { CallError } from '../call.js';
 import { formatBytes } from '../format.js';
-import { Field, Form, Labelled, textOf } from '../parts/form.js';
+import { Field, Form, TextField, textOf } from '../parts/form.js';
 import { unreachable } from '../playground/problems.js';
 import { decodeBase64 } from '../playground/wire.js';
 import type { Described } from './document.js';
@@ -135,18 +135,14 @@ export const TryIt = ({ accountId, of }: { readonly accountId: number; readonly 
           <Field key={name} name={name} label={name} hint={description} defaultValue={value ?? ''} />
         ))}
         {example !== null && (
-          <Labelled name="body" label="Body">
-            {(control) => (
-              <textarea
-                {...control}
-                class="docs-body"
-                rows={example.split('\n').length + 1}
-                spellcheck={false}
-              >
-                {example}
-              </textarea>
-            )}
-          </Labelled>
+          <TextField
+            name="body"
+            label="Body"
+            class="docs-body"
+            rows={example.split('\n').length + 1}
+            spellcheck={false}
+            defaultValue={example}
+          />
         )}
       </Form>
       {answered !== null && <AnswerView of={answered} />}

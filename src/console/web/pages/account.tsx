@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import type { AccountView, SpeakingDefaults } from '../../contract.js';
 import { call } from '../call.js';
 import { formatTime, plural } from '../format.js';
-import { Ask, ConfirmButton, DialogButton } from '../parts/dialog.js';
+import { AskButton, ConfirmButton } from '../parts/dialog.js';
 import { changedIn } from '../parts/form.js';
 import { Empty, Page, Shown } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
@@ -22,22 +22,6 @@ import { Users } from './users.js';
 interface Of {
   readonly account: AccountView;
 }
-
-const ChangeSpeech = ({ account, onClose }: Of & { readonly onClose: () => void }) => (
-  <Ask
-    title={`Speech of ${account.name}`}
-    act="Save"
-    onClose={onClose}
-    onAct={async (values) => {
-      const { accountId, normalizeText, speed, lexiconId } = account;
-      const changes = changedIn<SpeakingDefaults>(speakingIn(values), { normalizeText, speed, lexiconId });
-      if (Object.keys(changes).length > 0) await call('changeAccount', { accountId, changes });
-      return 'Account changed.';
-    }}
-  >
-    <SpeakingFields of={account} unset="As the request’s API" />
-  </Ask>
-);
 
 /** One act on the account: what it is, and the button that asks for it. */
 const Act = (props: {
@@ -63,9 +47,20 @@ const Manage = ({ account }: Of) => {
       <Act
         title="Speech"
         button={
-          <DialogButton label="Change speech">
-            {(close) => <ChangeSpeech account={account} onClose={close} />}
-          </DialogButton>
+          <AskButton
+            label="Change speech"
+            title={`Speech of ${name}`}
+            act="Save"
+            onAct={async (values) => {
+              const { normalizeText, speed, lexiconId } = account;
+              const before: SpeakingDefaults = { normalizeText, speed, lexiconId };
+              const changes = changedIn(speakingIn(values), before);
+              if (Object.keys(changes).length > 0) await call('changeAccount', { accountId, changes });
+            }}
+            done="Account changed."
+          >
+            <SpeakingFields of={account} unset="As the request’s API" />
+          </AskButton>
         }
       >
         {speakingWords(account).join(', ') || 'The account sets nothing for its keys.'} Holds where neither a
@@ -80,10 +75,8 @@ const Manage = ({ account }: Of) => {
               kind=""
               title={`Remove the credit limit of ${name}?`}
               act="Remove limit"
-              onAct={async () => {
-                await call('meterAccount', { accountId, metered: false, credits: 0 });
-                return `${name} is not metered.`;
-              }}
+              onAct={() => call('meterAccount', { accountId, metered: false, credits: 0 })}
+              done={`${name} is not metered.`}
             >
               <p>
                 The account is not metered then: it needs no credit. You can limit it again, and the credit
@@ -103,10 +96,8 @@ const Manage = ({ account }: Of) => {
             kind=""
             title={`${suspend} ${name}?`}
             act={`${suspend} account`}
-            onAct={async () => {
-              await call('suspendAccount', { accountId, suspended: !suspended });
-              return suspended ? `${name} is resumed.` : `${name} is suspended.`;
-            }}
+            onAct={() => call('suspendAccount', { accountId, suspended: !suspended })}
+            done={suspended ? `${name} is resumed.` : `${name} is suspended.`}
           >
             <p>
               {suspended

@@ -1,9 +1,9 @@
 import type { AccountView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber } from '../format.js';
-import { Ask, DialogButton } from '../parts/dialog.js';
-import { Choice, CsvLink, saveCsv, Search } from '../parts/filters.js';
-import { Field, numberOf, textOf } from '../parts/form.js';
+import { AskButton } from '../parts/dialog.js';
+import { CsvLink, saveCsv, Search } from '../parts/filters.js';
+import { Choice, Field, numberOf, textOf } from '../parts/form.js';
 import { Empty, Page, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { showToast } from '../parts/toast.js';
@@ -12,38 +12,6 @@ import { useCall } from '../use-call.js';
 
 export const Suspended = ({ account }: { readonly account: AccountView }) =>
   account.suspendedAtMs === null ? null : <span class="badge bad">Suspended</span>;
-
-const CreateAccount = ({ onClose }: { readonly onClose: () => void }) => (
-  <Ask
-    title="Create account"
-    act="Create account"
-    onClose={onClose}
-    onAct={async (values) => {
-      const name = textOf(values, 'name');
-      const { accountId } = await call('createAccount', { name, credits: numberOf(values, 'credits') });
-      showToast(`Account ${name} created.`);
-      navigate(`/accounts/${accountId}/keys`);
-    }}
-  >
-    <Field
-      name="name"
-      label="Name"
-      required
-      maxLength={64}
-      autocomplete="off"
-      hint="A person, a team or an application."
-    />
-    <Field
-      name="credits"
-      label="Credits"
-      type="number"
-      min={0}
-      step={1}
-      inputMode="numeric"
-      hint="How many credits the account can spend. You can add more later. Empty: no limit."
-    />
-  </Ask>
-);
 
 const states = {
   all: 'All',
@@ -74,9 +42,36 @@ export const AccountsPage = () => {
     (state === 'all' || stateOf(account) === state) &&
     account.name.toLowerCase().includes(search.toLowerCase());
   const create = (
-    <DialogButton label="Create account" kind="primary">
-      {(close) => <CreateAccount onClose={close} />}
-    </DialogButton>
+    <AskButton
+      label="Create account"
+      kind="primary"
+      title="Create account"
+      act="Create account"
+      onAct={async (values) => {
+        const name = textOf(values, 'name');
+        const { accountId } = await call('createAccount', { name, credits: numberOf(values, 'credits') });
+        showToast(`Account ${name} created.`);
+        navigate(`/accounts/${accountId}/keys`);
+      }}
+    >
+      <Field
+        name="name"
+        label="Name"
+        required
+        maxLength={64}
+        autocomplete="off"
+        hint="A person, a team or an application."
+      />
+      <Field
+        name="credits"
+        label="Credits"
+        type="number"
+        min={0}
+        step={1}
+        inputMode="numeric"
+        hint="How many credits the account can spend. You can add more later. Empty: no limit."
+      />
+    </AskButton>
   );
   return (
     <Page title="Accounts" lead="An account holds credit, keys and users." actions={create}>

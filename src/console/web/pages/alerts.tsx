@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks';
 import type { AccountView, AlertView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatTime, plural } from '../format.js';
-import { CopyBlock } from '../parts/copy.js';
-import { ConfirmButton, Dialog } from '../parts/dialog.js';
+import { Button } from '../parts/button.js';
+import { ConfirmButton, SecretDialog } from '../parts/dialog.js';
 import { Field, Form, textOf, useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
@@ -117,17 +117,13 @@ const WebhookCard = ({ accountId }: { readonly accountId: number }) => {
                   )}
                 </p>
                 <span class="row">
-                  <button type="button" class="button small" aria-disabled={running} onClick={test}>
-                    Send a test
-                  </button>
+                  <Button kind="small" label="Send a test" isOff={running} onClick={test} />
                   <ConfirmButton
                     label="Remove webhook"
                     title="Remove the webhook?"
                     act="Remove"
-                    onAct={async () => {
-                      await call('setWebhook', { accountId, url: null });
-                      return 'The webhook is removed.';
-                    }}
+                    onAct={() => call('setWebhook', { accountId, url: null })}
+                    done="The webhook is removed."
                   >
                     <p>Alerts are then shown in the console only.</p>
                   </ConfirmButton>
@@ -138,12 +134,14 @@ const WebhookCard = ({ accountId }: { readonly accountId: number }) => {
         )}
       </Shown>
       {secret !== null && (
-        <Dialog title="The secret of the webhook" onClose={() => setSecret(null)}>
-          <div class="stack">
-            <p>The receiver checks the signatures with it. It is not shown again.</p>
-            <CopyBlock text={secret} label="Secret" />
-          </div>
-        </Dialog>
+        <SecretDialog
+          title="The secret of the webhook"
+          label="Secret"
+          secret={secret}
+          onClose={() => setSecret(null)}
+        >
+          The receiver checks the signatures with it. It is not shown again.
+        </SecretDialog>
       )}
     </section>
   );

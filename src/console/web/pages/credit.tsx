@@ -2,7 +2,7 @@
 import type { AccountView } from '../../contract.js';
 import { call } from '../call.js';
 import { plural } from '../format.js';
-import { Ask, DialogButton } from '../parts/dialog.js';
+import { AskButton } from '../parts/dialog.js';
 import { Field, numberOf } from '../parts/form.js';
 
 export const creditsLeft = ({ metered, balance }: AccountView): string =>
@@ -12,38 +12,37 @@ export const creditsLeft = ({ metered, balance }: AccountView): string =>
 export const AddCredit = ({ account }: { readonly account: AccountView }) => {
   const { accountId, metered, name } = account;
   const act = metered ? 'Add credit' : 'Limit credit';
+  const creditsIn = (values: FormData) => numberOf(values, 'credits') ?? 0;
   return (
-    <DialogButton label={act}>
-      {(close) => (
-        <Ask
-          title={`${act}: ${name}`}
-          act={act}
-          onClose={close}
-          onAct={async (values) => {
-            const credits = numberOf(values, 'credits') ?? 0;
-            if (metered) await call('credit', { accountId, credits });
-            else await call('meterAccount', { accountId, metered: true, credits });
-            return metered
-              ? `${plural(credits, 'credit')} added to ${name}.`
-              : `${name} can spend ${plural(credits, 'credit')} now.`;
-          }}
-        >
-          <Field
-            name="credits"
-            label={metered ? 'Credits to add' : 'Credits that it can spend'}
-            type="number"
-            required
-            min={metered ? 1 : 0}
-            step={1}
-            inputMode="numeric"
-            hint={
-              metered
-                ? `${creditsLeft(account)} now.`
-                : 'The account has no limit now. It gets one: these credits, and those it had left before. When they are spent, its requests are refused.'
-            }
-          />
-        </Ask>
-      )}
-    </DialogButton>
+    <AskButton
+      label={act}
+      title={`${act}: ${name}`}
+      act={act}
+      onAct={(values) => {
+        const credits = creditsIn(values);
+        return metered
+          ? call('credit', { accountId, credits })
+          : call('meterAccount', { accountId, metered: true, credits });
+      }}
+      done={(values) => {
+        const credits = plural(creditsIn(values), 'credit');
+        return metered ? `${credits} added to ${name}.` : `${name} can spend ${credits} now.`;
+      }}
+    >
+      <Field
+        name="credits"
+        label={metered ? 'Credits to add' : 'Credits that it can spend'}
+        type="number"
+        required
+        min={metered ? 1 : 0}
+        step={1}
+        inputMode="numeric"
+        hint={
+          metered
+            ? `${creditsLeft(account)} now.`
+            : 'The account has no limit now. It gets one: these credits, and those it had left before. When they are spent, its requests are refused.'
+        }
+      />
+    </AskButton>
   );
 };

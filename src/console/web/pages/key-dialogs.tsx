@@ -3,8 +3,9 @@ import { useState } from 'preact/hooks';
 import type { KeyChanges, KeyPropertiesView, KeyView } from '../../contract.js';
 import { call, CallError } from '../call.js';
 import { hostOf, WayLines, waysOf } from '../connect/ways.js';
+import { Button } from '../parts/button.js';
 import { CopyBlock } from '../parts/copy.js';
-import { Ask, Dialog } from '../parts/dialog.js';
+import { Ask, AskButton, Dialog } from '../parts/dialog.js';
 import { changedIn, Field, numberOf, textOf, useProblemOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
@@ -151,9 +152,7 @@ const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose
         has the other ways, in another tab.
       </p>
       <div class="row form-end">
-        <button type="button" class="button primary" onClick={onClose}>
-          I have copied the key
-        </button>
+        <Button kind="primary" label="I have copied the key" onClick={onClose} />
       </div>
     </div>
   );
@@ -189,17 +188,22 @@ export const CreateKey = ({
   );
 };
 
-export const ChangeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClose: () => void }) => (
-  <Ask
-    title={`Change ${shown.name || shown.prefix}`}
-    act="Save"
-    onClose={onClose}
-    onAct={async (values) => {
-      const changes = changedIn(shownOf(propertiesOf(values)), shownOf(shown));
-      if (Object.keys(changes).length > 0) await call('changeKey', { keyId: shown.keyId, changes });
-      return 'Key changed.';
-    }}
-  >
-    <PropertyFields of={shown} />
-  </Ask>
-);
+export const ChangeKey = ({ shown }: { readonly shown: KeyView }) => {
+  const name = shown.name || shown.prefix;
+  return (
+    <AskButton
+      label="Change"
+      of={name}
+      kind="small"
+      title={`Change ${name}`}
+      act="Save"
+      onAct={async (values) => {
+        const changes = changedIn(shownOf(propertiesOf(values)), shownOf(shown));
+        if (Object.keys(changes).length > 0) await call('changeKey', { keyId: shown.keyId, changes });
+      }}
+      done="Key changed."
+    >
+      <PropertyFields of={shown} />
+    </AskButton>
+  );
+};

@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import type { AccountView, KeyView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber, formatTime, plural } from '../format.js';
-import { ConfirmButton, DialogButton } from '../parts/dialog.js';
+import { Button } from '../parts/button.js';
+import { ConfirmButton } from '../parts/dialog.js';
 import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
 import { Empty, Page, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -84,18 +85,14 @@ const KeyTable = ({ rows }: { readonly rows: readonly KeyView[] }) => (
         cell: (key) =>
           key.revokedAtMs === null && (
             <span class="row">
-              <DialogButton label="Change" of={key.name || key.prefix} kind="small">
-                {(close) => <ChangeKey shown={key} onClose={close} />}
-              </DialogButton>
+              <ChangeKey shown={key} />
               <ConfirmButton
                 label="Revoke"
                 of={key.name || key.prefix}
                 title={`Revoke ${key.name || key.prefix}?`}
                 act="Revoke key"
-                onAct={async () => {
-                  await call('revokeKey', { keyId: key.keyId });
-                  return 'Key revoked.';
-                }}
+                onAct={() => call('revokeKey', { keyId: key.keyId })}
+                done="Key revoked."
               >
                 <p>
                   Programs with the key <code>{key.prefix}…</code> are refused at once, and their WebSockets
@@ -113,11 +110,7 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
   const keys = useCall('keys', { accountId: account.accountId });
   const [isCreating, setIsCreating] = useState(false);
   const ofAccount = speakingWords(account);
-  const create = (
-    <button type="button" class="button primary" onClick={() => setIsCreating(true)}>
-      Create key
-    </button>
-  );
+  const create = <Button kind="primary" label="Create key" onClick={() => setIsCreating(true)} />;
   return (
     <>
       <Shown of={keys}>

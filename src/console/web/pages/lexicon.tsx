@@ -2,10 +2,11 @@
 import { useState } from 'preact/hooks';
 import { call } from '../call.js';
 import { formatNumber, plural } from '../format.js';
+import { Choice } from '../parts/form.js';
 import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
 import { AddWord, HearButton } from '../parts/add-word.js';
 import { ConfirmButton } from '../parts/dialog.js';
-import { Choice, Search } from '../parts/filters.js';
+import { Search } from '../parts/filters.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { useQuery } from '../route.js';
@@ -25,12 +26,7 @@ const Words = (props: { readonly accountId: number; readonly voices: readonly st
       </section>
       <div class="filters">
         <Search label="Search words" value={search} onChange={setSearch} />
-        <Choice
-          label="Hear with"
-          options={Object.fromEntries(voices.map((id) => [id, id]))}
-          value={voice}
-          onChange={setVoice}
-        />
+        <Choice label="Hear with" options={voices} value={voice} onChange={setVoice} />
       </div>
       {problem !== null && <Problem refusal={{ message: problem }} />}
       <Shown of={words}>
@@ -76,10 +72,8 @@ const Words = (props: { readonly accountId: number; readonly voices: readonly st
                               of={row.word}
                               title={`Remove ${row.word}?`}
                               act="Remove word"
-                              onAct={async () => {
-                                await call('removeWord', { accountId, word: row.word });
-                                return `${row.word} is out of the lexicon. The next utterance says it as the voice does.`;
-                              }}
+                              onAct={() => call('removeWord', { accountId, word: row.word })}
+                              done={`${row.word} is out of the lexicon. The next utterance says it as the voice does.`}
                             >
                               <p>It is no longer said as “{row.spoken}”, from the next utterance on.</p>
                             </ConfirmButton>

@@ -3,10 +3,10 @@ import { useState } from 'preact/hooks';
 import type { RequestEnd, RequestRow, RequestsPage as Answer } from '../../contract.js';
 import { call } from '../call.js';
 import { formatClock, formatName, formatNumber, formatSecond, formatTenths } from '../format.js';
+import { Button } from '../parts/button.js';
 import { CopyButton } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
-import { Choice } from '../parts/filters.js';
-import { useAct } from '../parts/form.js';
+import { Choice, useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { More, Table, type Column } from '../parts/table.js';
 import { useQuery } from '../route.js';
@@ -200,9 +200,7 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
           value={status}
           onChange={setStatus}
         />
-        <button type="button" class="button" onClick={() => void refresh()}>
-          Refresh
-        </button>
+        <Button label="Refresh" onClick={refresh} />
       </div>
       {refusal !== null && <Problem refusal={refusal} />}
       <Shown of={asked}>
@@ -212,16 +210,13 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
               <Empty
                 title="No such request"
                 action={
-                  <button
-                    type="button"
-                    class="button"
+                  <Button
+                    label="Show all"
                     onClick={() => {
                       setKey('');
                       setStatus('');
                     }}
-                  >
-                    Show all
-                  </button>
+                  />
                 }
               >
                 None of the last requests ended like this.

@@ -1,7 +1,7 @@
 /** What a key or an account sets for speech: as fields of a form, and in words. */
 import type { SpeakingChanges, SpeakingDefaults } from '../../contract.js';
 import { formatRatio } from '../format.js';
-import { Field, Labelled, numberOf, textOf } from '../parts/form.js';
+import { Choice, Field, numberOf, textOf } from '../parts/form.js';
 import { useCall } from '../use-call.js';
 
 /** @param unset what holds if nothing is set, such as “As the account” */
@@ -17,25 +17,13 @@ export const SpeakingFields = ({
   const names = new Set([...(lexicons.answer ?? []), ...(own === null ? [] : [own])]);
   return (
     <>
-      <Labelled
+      <Choice
         name="normalizeText"
         label="Numbers and dates"
         hint="Where a request does not say it: on WebSockets and the webhook no request can."
-      >
-        {(control) => (
-          <select {...control}>
-            {[
-              ['', unset],
-              ['on', 'Spoken as words'],
-              ['off', 'As they are written'],
-            ].map(([value, label]) => (
-              <option value={value} selected={value === normalizeValue(of)}>
-                {label}
-              </option>
-            ))}
-          </select>
-        )}
-      </Labelled>
+        options={{ '': unset, on: 'Spoken as words', off: 'As they are written' }}
+        value={normalizeValue(of)}
+      />
       <Field
         name="speed"
         label="Speed"
@@ -47,27 +35,20 @@ export const SpeakingFields = ({
         defaultValue={of?.speed ?? ''}
         hint={`1.1 is a tenth faster than the voice’s own pace. Empty: ${unset.toLowerCase()}.`}
       />
-      <Labelled
+      <Choice
+        // The names may come later than the form.
+        key={names.size}
         name="lexiconId"
         label="Lexicon"
         hint="Its words come before those of all other lexicons. Lexicons to choose from are folders in lexicons/named."
-      >
-        {(control) => (
-          // The names may come later than the form.
-          <select {...control} key={names.size}>
-            {['', ...names].map((name) => (
-              <option value={name} selected={name === (own ?? '')}>
-                {name === '' ? unset : name}
-              </option>
-            ))}
-          </select>
-        )}
-      </Labelled>
+        options={[['', unset], ...names]}
+        value={own ?? ''}
+      />
     </>
   );
 };
 
-const normalizeValue = (of: SpeakingDefaults | null): string =>
+const normalizeValue = (of: SpeakingDefaults | null): '' | 'on' | 'off' =>
   of === null || of.normalizeText === null ? '' : of.normalizeText ? 'on' : 'off';
 
 export const speakingIn = (values: FormData): Required<SpeakingChanges> => {

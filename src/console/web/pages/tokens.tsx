@@ -2,8 +2,7 @@
 import { useState } from 'preact/hooks';
 import { call } from '../call.js';
 import { formatTime } from '../format.js';
-import { CopyBlock } from '../parts/copy.js';
-import { Ask, ConfirmButton, Dialog, DialogButton } from '../parts/dialog.js';
+import { Ask, ConfirmButton, DialogButton, SecretDialog } from '../parts/dialog.js';
 import { Field, numberOf, textOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -16,15 +15,15 @@ const CreateToken = ({ onClose }: { readonly onClose: () => void }) => {
   const [token, setToken] = useState<string | null>(null);
   if (token !== null)
     return (
-      <Dialog title="Your token" onClose={onClose}>
-        <p>Copy it now: it is not shown again. It can do in your name what you can do here.</p>
-        <CopyBlock label="Token" text={token} />
-        <div class="row form-end">
-          <button type="button" class="button primary" onClick={onClose}>
-            I have copied the token
-          </button>
-        </div>
-      </Dialog>
+      <SecretDialog
+        title="Your token"
+        label="Token"
+        secret={token}
+        close="I have copied the token"
+        onClose={onClose}
+      >
+        Copy it now: it is not shown again. It can do in your name what you can do here.
+      </SecretDialog>
     );
   return (
     <Ask
@@ -91,10 +90,8 @@ export const Tokens = () => {
                       kind="small danger"
                       title={`Revoke ${name}?`}
                       act="Revoke token"
-                      onAct={async () => {
-                        await call('revokeToken', { name });
-                        return `${name} is revoked.`;
-                      }}
+                      onAct={() => call('revokeToken', { name })}
+                      done={`${name} is revoked.`}
                     >
                       <p>Programs that use it are refused at once.</p>
                     </ConfirmButton>

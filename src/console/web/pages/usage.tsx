@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { AccountView, UsageRow, UsageStep } from '../../contract.js';
 import { formatNumber, formatSeconds, formatUtcDay, formatUtcTime } from '../format.js';
-import { Choice, CsvLink } from '../parts/filters.js';
+import { Choice } from '../parts/form.js';
+import { CsvLink } from '../parts/filters.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { type Column, Table } from '../parts/table.js';
 import { useQuery } from '../route.js';

@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks';
 import type { Invited, InvitationLink } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber, formatTime } from '../format.js';
-import { CopyBlock } from '../parts/copy.js';
-import { ConfirmButton, Dialog } from '../parts/dialog.js';
+import { Button } from '../parts/button.js';
+import { ConfirmButton, SecretDialog } from '../parts/dialog.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Problem, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -26,21 +26,19 @@ export const useInvitation = (accountId: number | null) => {
     });
   return {
     button: (
-      <button type="button" class="button primary" aria-disabled={running} onClick={invite}>
-        {accountId === null ? 'Invite an operator' : 'Invite a user'}
-      </button>
+      <Button
+        kind="primary"
+        label={accountId === null ? 'Invite an operator' : 'Invite a user'}
+        isOff={running}
+        onClick={invite}
+      />
     ),
     problem: refusal !== null && <Problem refusal={refusal} />,
     dialog: link !== null && (
-      <Dialog title="Send this link" onClose={() => setLink(null)}>
-        <div class="stack">
-          <p>
-            The person who opens it chooses a name and a password, and becomes {invitedAs(link)}. It works
-            once, until <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
-          </p>
-          <CopyBlock text={link.url} label="Link" />
-        </div>
-      </Dialog>
+      <SecretDialog title="Send this link" label="Link" secret={link.url} onClose={() => setLink(null)}>
+        The person who opens it chooses a name and a password, and becomes {invitedAs(link)}. It works once,
+        until <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
+      </SecretDialog>
     ),
   };
 };
@@ -60,10 +58,8 @@ export const OpenInvitations = ({ accountId }: { readonly accountId: number | nu
         label="Withdraw"
         title="Withdraw all open invitations?"
         act="Withdraw invitations"
-        onAct={async () => {
-          await call('withdrawInvitations', { accountId });
-          return 'No invitation is open now.';
-        }}
+        onAct={() => call('withdrawInvitations', { accountId })}
+        done="No invitation is open now."
       >
         <p>Their links stop working at once. You can invite again at any time.</p>
       </ConfirmButton>
@@ -114,10 +110,8 @@ export const UserTable = ({
                     of={name}
                     title={`Remove ${name}?`}
                     act="Remove user"
-                    onAct={async () => {
-                      await call('removeUser', { userId });
-                      return `${name} is removed.`;
-                    }}
+                    onAct={() => call('removeUser', { userId })}
+                    done={`${name} is removed.`}
                   >
                     <p>
                       {name} is signed out everywhere at once.{' '}

@@ -2,8 +2,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VoiceView } from '../../contract.js';
 import { formatNumber, formatRatio, formatTenths, plural } from '../format.js';
+import { Choice } from '../parts/form.js';
+import { Button } from '../parts/button.js';
 import { CopyButton } from '../parts/copy.js';
-import { Choice, Search } from '../parts/filters.js';
+import { Search } from '../parts/filters.js';
 import { Icon } from '../parts/icon.js';
 import { Empty, Problem } from '../parts/page.js';
 import { problemOf, unreachable } from '../playground/problems.js';
@@ -142,17 +144,14 @@ export const VoiceGallery = ({ voices }: { readonly voices: readonly VoiceView[]
         <Empty
           title="No voice is like this"
           action={
-            <button
-              type="button"
-              class="button"
+            <Button
+              label="Show all"
               onClick={() => {
                 setText('');
                 setLanguage('');
                 setSex('');
               }}
-            >
-              Show all
-            </button>
+            />
           }
         />
       ) : (

@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { PackView, TrialView, VoicesView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatBytes, formatNumber, formatTime } from '../format.js';
+import { Button } from '../parts/button.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -87,13 +88,7 @@ export const VoicesPage = () => {
     <Page
       title="Voices"
       lead="Hear a sample of each voice, and try it in the playground."
-      actions={
-        isOperator && (
-          <button type="button" class="button" aria-disabled={isReloading} onClick={reload}>
-            Reload voices
-          </button>
-        )
-      }
+      actions={isOperator && <Button label="Reload voices" isOff={isReloading} onClick={reload} />}
     >
       {refusal !== null && <Problem refusal={refusal} />}
       <Shown of={asked}>

@@ -3,7 +3,7 @@ import type { AccountView } from '../../contract.js';
 import { useQuery } from '../route.js';
 import { useUser } from '../session.js';
 import { useCall, type Asked } from '../use-call.js';
-import { Labelled } from './form.js';
+import { Choice } from './form.js';
 import { Empty, Page, Shown } from './page.js';
 
 export interface AccountChoice {
@@ -36,21 +36,13 @@ export const useAccountChoice = (): AccountChoice => {
 export const AccountSelect = ({ of }: { readonly of: AccountChoice }) => {
   if (useUser().accountId !== null) return null;
   return (
-    <Labelled name="account" label="Account">
-      {(control) => (
-        <select
-          {...control}
-          value={String(of.account?.accountId)}
-          onChange={(event) => of.choose(Number(event.currentTarget.value))}
-        >
-          {(of.asked.answer ?? []).map(({ accountId, name }) => (
-            <option value={accountId} key={accountId}>
-              {name}
-            </option>
-          ))}
-        </select>
-      )}
-    </Labelled>
+    <Choice
+      name="account"
+      label="Account"
+      options={(of.asked.answer ?? []).map(({ accountId, name }) => [String(accountId), name] as const)}
+      value={String(of.account?.accountId)}
+      onChange={(accountId) => of.choose(Number(accountId))}
+    />
   );
 };
 

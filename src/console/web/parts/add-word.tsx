@@ -4,8 +4,8 @@ import type { HearQuestion } from '../../contract.js';
 import { call } from '../call.js';
 import { refresh } from '../use-call.js';
 import { problemOf, unreachable } from '../playground/problems.js';
+import { Button } from './button.js';
 import { Field, Form, textOf } from './form.js';
-import { Icon } from './icon.js';
 import { Problem } from './page.js';
 import { showToast } from './toast.js';
 
@@ -47,16 +47,7 @@ export const HearButton = (props: {
     setIsRunning(false);
   };
   return (
-    <button
-      type="button"
-      class="button small"
-      aria-label={props.label}
-      aria-disabled={isRunning}
-      onClick={() => void play()}
-    >
-      <Icon name="play" />
-      Hear it
-    </button>
+    <Button kind="small" icon="play" label="Hear it" name={props.label} isOff={isRunning} onClick={play} />
   );
 };
 

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { refresh } from '../use-call.js';
+import { Button, type ButtonOptions } from './button.js';
+import { CopyBlock } from './copy.js';
 import { Form } from './form.js';
-import { Icon } from './icon.js';
 import { showToast } from './toast.js';
 
 /** Modal. Escape closes it, and the focus returns to where it was. Without `onClose` only its own buttons close it. */
@@ -48,16 +49,34 @@ export const Dialog = (props: {
     >
       <div class="between">
         <h2 id={id}>{props.title}</h2>
-        {props.onClose !== undefined && (
-          <button type="button" class="button" aria-label="Close" onClick={props.onClose}>
-            <Icon name="close" />
-          </button>
-        )}
+        {props.onClose !== undefined && <Button label="" icon="close" name="Close" onClick={props.onClose} />}
       </div>
       {props.children}
     </dialog>
   );
 };
+
+/** Shows once what cannot be seen again, to copy it. */
+export const SecretDialog = (props: {
+  readonly title: string;
+  /** Of the secret. */
+  readonly label: string;
+  readonly secret: string;
+  /** The name of a button that closes the dialog. */
+  readonly close?: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}) => (
+  <Dialog title={props.title} onClose={props.onClose}>
+    <p>{props.children}</p>
+    <CopyBlock text={props.secret} label={props.label} />
+    {props.close !== undefined && (
+      <div class="row form-end">
+        <Button kind="primary" label={props.close} onClick={props.onClose} />
+      </div>
+    )}
+  </Dialog>
+);
 
 /** Asks for what an act needs, does it, shows the new state, and says what was done. */
 export const Ask = (props: {
@@ -65,8 +84,9 @@ export const Ask = (props: {
   /** The name of the act, on its button. */
   readonly act: string;
   readonly danger?: boolean;
-  /** @returns a text: what was done, for the user; else the act shows that itself */
   readonly onAct: (values: FormData) => Promise<unknown>;
+  /** What was done, for the user; absent: the act shows that itself. */
+  readonly done?: string | ((values: FormData) => string);
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }) => (
@@ -76,10 +96,10 @@ export const Ask = (props: {
       danger={props.danger === true}
       onCancel={props.onClose}
       onSubmit={async (values) => {
-        const done = await props.onAct(values);
-        if (typeof done !== 'string') return;
+        await props.onAct(values);
+        if (props.done === undefined) return;
         await refresh();
-        showToast(done);
+        showToast(typeof props.done === 'string' ? props.done : props.done(values));
         props.onClose();
       }}
     >
@@ -88,39 +108,36 @@ export const Ask = (props: {
   </Dialog>
 );
 
-interface ButtonOptions {
-  readonly label: string;
+interface OpenerOptions extends Pick<ButtonOptions, 'label' | 'kind'> {
   /** For screen readers: which one of several. */
   readonly of?: string;
-  /** Classes of the button. */
-  readonly kind?: string;
 }
 
 /** A button with its dialog: each row of a table can have its own. */
 export const DialogButton = (
-  props: ButtonOptions & { readonly children: (close: () => void) => ComponentChildren },
+  props: OpenerOptions & { readonly children: (close: () => void) => ComponentChildren },
 ) => {
+  const { children, of, ...look } = props;
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>
-      <button
-        type="button"
-        class={`button ${props.kind ?? ''}`}
-        aria-label={props.of && `${props.label} ${props.of}`}
-        onClick={() => setIsOpen(true)}
-      >
-        {props.label}
-      </button>
-      {isOpen && props.children(() => setIsOpen(false))}
+      <Button {...look} name={of && `${look.label} ${of}`} onClick={() => setIsOpen(true)} />
+      {isOpen && children(() => setIsOpen(false))}
     </>
   );
 };
 
-type AskOptions = Omit<Parameters<typeof Ask>[0], 'danger' | 'onClose'>;
+/** A button that asks. */
+export const AskButton = (props: OpenerOptions & Omit<Parameters<typeof Ask>[0], 'onClose'>) => {
+  const { kind = '', label, of, ...ask } = props;
+  return (
+    <DialogButton label={label} kind={kind} {...(of !== undefined && { of })}>
+      {(close) => <Ask {...ask} onClose={close} />}
+    </DialogButton>
+  );
+};
 
 /** Asks before an act that cannot be undone. */
-export const ConfirmButton = ({ label, of, kind = 'small', ...ask }: ButtonOptions & AskOptions) => (
-  <DialogButton label={label} kind={kind} {...(of !== undefined && { of })}>
-    {(close) => <Ask danger {...ask} onClose={close} />}
-  </DialogButton>
+export const ConfirmButton = (props: Omit<Parameters<typeof AskButton>[0], 'danger'>) => (
+  <AskButton kind="small" {...props} danger />
 );

@@ -1,6 +1,7 @@
 /** Filters of a list. The address has them: see `useQuery`. */
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { csvRecord } from '../../../api/csv.js';
+import { Button } from './button.js';
 import { Icon } from './icon.js';
 
 /** While a user types, nothing is asked. */
@@ -37,42 +38,6 @@ export const Search = (props: {
   );
 };
 
-/** Values with their labels. A list, if numbers are among the values: a record would put them first. */
-type Options<Value extends string> = Readonly<Record<Value, string>> | Listed<Value>;
-type Listed<Value extends string> = readonly (readonly [Value, string])[];
-const isListed = <Value extends string>(options: Options<Value>): options is Listed<Value> =>
-  Array.isArray(options);
-
-/** A labelled choice of one of a few values. */
-export const Choice = <Value extends string>(props: {
-  readonly label: string;
-  readonly options: Options<Value>;
-  readonly value: Value;
-  readonly onChange: (value: Value) => void;
-}) => {
-  const { options } = props;
-  const entries = isListed(options) ? options : Object.entries<string>(options);
-  const id = useId();
-  return (
-    <div class="field">
-      <label class="label" for={id}>
-        {props.label}
-      </label>
-      <select
-        id={id}
-        value={props.value}
-        onChange={({ currentTarget }) => props.onChange(currentTarget.value as Value)}
-      >
-        {entries.map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
-    </div>
-  );
-};
-
 /** Saves a file that the page makes. */
 export const saveCsv = (name: string, rows: readonly (readonly (string | number)[])[]): void => {
   const link = document.createElement('a');
@@ -84,19 +49,13 @@ export const saveCsv = (name: string, rows: readonly (readonly (string | number)
 
 /** @param href of a file that the server makes, or `onClick` of one that the page makes */
 export const CsvLink = (props: { readonly href: string } | { readonly onClick: () => void }) => {
-  const content = (
-    <>
-      <Icon name="download" />
-      CSV
-    </>
-  );
+  const look = { icon: 'download', label: 'CSV' } as const;
   return 'href' in props ? (
     <a class="button" href={props.href} download>
-      {content}
+      <Icon name={look.icon} />
+      {look.label}
     </a>
   ) : (
-    <button type="button" class="button" onClick={props.onClick}>
-      {content}
-    </button>
+    <Button {...look} onClick={props.onClick} />
   );
 };

@@ -3,6 +3,7 @@ import { createContext, type ComponentChildren, type JSX } from 'preact';
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Refusal } from '../../contract.js';
 import { refresh, toRefusal } from '../use-call.js';
+import { Button } from './button.js';
 import { Problem } from './page.js';
 
 interface FormState {
@@ -67,11 +68,7 @@ export const Form = (props: {
         {refusal !== null && !isShown && <Problem refusal={refusal} />}
         {props.children}
         <div class="row form-end">
-          {props.onCancel !== undefined && (
-            <button type="button" class="button" onClick={props.onCancel}>
-              Cancel
-            </button>
-          )}
+          {props.onCancel !== undefined && <Button label="Cancel" onClick={props.onCancel} />}
           <button
             type="submit"
             class={`button ${props.danger === true ? 'danger' : 'primary'}`}
@@ -92,7 +89,7 @@ export const useProblemOf = (name: string): string | null => {
 };
 
 /** A label with its control. The control gets the ids that tie hint and problem to it. */
-export const Labelled = (props: {
+const Labelled = (props: {
   readonly name: string;
   readonly label: string;
   readonly hint?: ComponentChildren;
@@ -131,20 +128,64 @@ export const Labelled = (props: {
   );
 };
 
-export const Field = ({
-  name,
-  label,
-  hint,
-  ...input
-}: {
+interface LabelOptions {
   readonly name: string;
   readonly label: string;
   readonly hint?: ComponentChildren;
-} & JSX.IntrinsicElements['input']) => (
+}
+
+export const Field = ({ name, label, hint, ...input }: LabelOptions & JSX.IntrinsicElements['input']) => (
   <Labelled name={name} label={label} hint={hint}>
     {(control) => <input {...input} {...control} />}
   </Labelled>
 );
+
+export const TextField = ({
+  name,
+  label,
+  hint,
+  ...area
+}: LabelOptions & JSX.IntrinsicElements['textarea']) => (
+  <Labelled name={name} label={label} hint={hint}>
+    {(control) => <textarea {...area} {...control} />}
+  </Labelled>
+);
+
+/** Values with their labels, or values that are their labels. A list, if numbers are among the values: a record would put them first. */
+type Options<Value extends string> = Readonly<Record<Value, string>> | Listed<Value>;
+type Listed<Value extends string> = readonly (Value | readonly [Value, string])[];
+const isListed = <Value extends string>(options: Options<Value>): options is Listed<Value> =>
+  Array.isArray(options);
+
+/** A labelled choice of one of a few values. */
+export const Choice = <Value extends string>(
+  props: Omit<LabelOptions, 'name'> & {
+    readonly name?: string;
+    readonly options: Options<Value>;
+    readonly value: Value;
+    /** Absent: the form reads it. */
+    readonly onChange?: (value: Value) => void;
+  },
+) => {
+  const { hint, label, name = '', onChange, options } = props;
+  const entries = isListed(options)
+    ? options.map((option) => (typeof option === 'string' ? ([option, option] as const) : option))
+    : Object.entries<string>(options);
+  return (
+    <Labelled name={name} label={label} hint={hint}>
+      {(control) => (
+        <select {...control} onChange={({ currentTarget }) => onChange?.(currentTarget.value as Value)}>
+          {entries.map(([value, text]) => (
+            // A value of the select itself would be set again with each drawing of a form.
+            <option key={value} value={value} selected={value === props.value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Labelled>
+  );
+};
 
 export const textOf = (values: FormData, name: string): string => {
   const value = values.get(name);

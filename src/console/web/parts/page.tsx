@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Refusal } from '../../contract.js';
 import { refresh, type Asked } from '../use-call.js';
+import { Button } from './button.js';
 
 /** When the page appears, the field with `autofocus` gets the focus, or the heading, so that a screen reader reads it. */
 export const Page = (props: {
@@ -47,11 +48,7 @@ export const Problem = (props: {
 }) => (
   <div class="notice bad between">
     <span role="alert">{props.refusal.message}</span>
-    {props.onRetry !== undefined && (
-      <button type="button" class="button small" onClick={props.onRetry}>
-        Try again
-      </button>
-    )}
+    {props.onRetry !== undefined && <Button kind="small" label="Try again" onClick={props.onRetry} />}
   </div>
 );
 

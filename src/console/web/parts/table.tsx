@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { formatNumber } from '../format.js';
+import { Button } from './button.js';
 
 export interface Column<Row> {
   readonly label: string;
@@ -96,9 +97,7 @@ export const Table = <Row,>(props: {
     <>
       {table}
       <p>
-        <button type="button" class="button" onClick={() => setIsWhole(true)}>
-          Show {formatNumber(rows.length - rowsMax)} more
-        </button>
+        <Button label={`Show ${formatNumber(rows.length - rowsMax)} more`} onClick={() => setIsWhole(true)} />
       </p>
     </>
   );
@@ -114,9 +113,7 @@ export const More = (props: {
     {props.isEnd ? (
       <span class="muted">No older ones.</span>
     ) : (
-      <button type="button" class="button" aria-disabled={props.running} onClick={() => void props.onMore()}>
-        Show more
-      </button>
+      <Button label="Show more" isOff={props.running} onClick={() => props.onMore()} />
     )}
   </p>
 );

@@ -2,7 +2,8 @@
 import type { TargetedKeyboardEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { formatNumber } from '../format.js';
-import { Labelled } from '../parts/form.js';
+import { Button } from '../parts/button.js';
+import { TextField } from '../parts/form.js';
 import { Problem } from '../parts/page.js';
 import {
   contextCharactersMax,
@@ -115,77 +116,58 @@ export const ContextCard = (props: {
         </span>
       </div>
       {isOpen && writer.kind === 'person' && (
-        <Labelled
+        <TextField
           name={`${id}-typed`}
           label="Text, sent as you type"
           hint="Ctrl+Enter flushes: the rest is spoken. Escape interrupts. Sent text cannot be taken back."
-        >
-          {(control) => (
-            <textarea
-              {...control}
-              rows={2}
-              value={typed}
-              onInput={(event) => {
-                // An input method for other scripts composes its text in the field first.
-                if (!event.isComposing) onType(event.currentTarget.value);
-              }}
-              onCompositionEnd={(event) => onType(event.currentTarget.value)}
-            />
-          )}
-        </Labelled>
+          rows={2}
+          value={typed}
+          onInput={(event) => {
+            // An input method for other scripts composes its text in the field first.
+            if (!event.isComposing) onType(event.currentTarget.value);
+          }}
+          onCompositionEnd={(event) => onType(event.currentTarget.value)}
+        />
       )}
       {isOpen && writer.kind === 'model' && (
-        <Labelled name={`${id}-script`} label="What the language model writes" hint="Escape interrupts.">
-          {(control) => (
-            <textarea
-              {...control}
-              rows={3}
-              maxLength={contextCharactersMax}
-              value={script}
-              onInput={(event) => setScript(event.currentTarget.value)}
-            />
-          )}
-        </Labelled>
+        <TextField
+          name={`${id}-script`}
+          label="What the language model writes"
+          hint="Escape interrupts."
+          rows={3}
+          maxLength={contextCharactersMax}
+          value={script}
+          onInput={(event) => setScript(event.currentTarget.value)}
+        />
       )}
       <div class="row">
         {isOpen && writer.kind === 'model' && (
-          <button
-            type="button"
-            class="button primary"
-            aria-disabled={replay.isRunning}
+          <Button
+            kind="primary"
+            label={replay.isRunning ? 'Writing …' : 'Write'}
+            isOff={replay.isRunning}
             onClick={() => {
               if (!replay.isRunning) replay.start(script, writer.tokensPerSecond);
             }}
-          >
-            {replay.isRunning ? 'Writing …' : 'Write'}
-          </button>
+          />
         )}
         {isOpen && (
           <>
-            <button type="button" class="button" onClick={flush}>
-              Flush
-            </button>
-            <button type="button" class="button" onClick={() => session.close(context)}>
-              Close
-            </button>
+            <Button label="Flush" onClick={flush} />
+            <Button label="Close" onClick={() => session.close(context)} />
           </>
         )}
         {(isOpen || state === 'closing' || context.track.state === 'playing') && (
-          <button type="button" class="button" onClick={() => session.cancel(context)}>
-            Interrupt
-          </button>
+          <Button label="Interrupt" onClick={() => session.cancel(context)} />
         )}
         {!isOpen && state !== 'closing' && (
-          <button
-            type="button"
-            class="button"
+          <Button
+            label="Remove"
             onClick={() => {
               session.remove(context);
               props.onRemoved();
             }}
-          >
-            Remove
-          </button>
+          />
         )}
       </div>
       {context.problem !== null && <Problem refusal={{ message: context.problem }} />}

@@ -1,5 +1,6 @@
 /** What was spoken in this tab of the browser: to hear it again, and to compare two of them. */
 import { formatSeconds, formatNumber } from '../format.js';
+import { Button } from '../parts/button.js';
 import { Switch } from '../parts/switch.js';
 import { Table } from '../parts/table.js';
 import type { SpeechRun } from './speech-run.js';
@@ -76,9 +77,7 @@ export const History = (props: {
     <section>
       <div class="between">
         <h2>History of this tab</h2>
-        <button type="button" class="button small" onClick={onClear}>
-          Clear
-        </button>
+        <Button kind="small" label="Clear" onClick={onClear} />
       </div>
       <Table
         caption="What was spoken in this tab, the newest first"
@@ -105,23 +104,14 @@ export const History = (props: {
             isAction: true,
             cell: (run) => (
               <span class="row">
-                <button
-                  type="button"
-                  class="button small"
-                  aria-label={`Hear ${run.number}`}
-                  onClick={() => onHear(run)}
-                >
-                  Hear
-                </button>
+                <Button kind="small" label="Hear" name={`Hear ${run.number}`} onClick={() => onHear(run)} />
                 {shown !== null && run !== shown && (
-                  <button
-                    type="button"
-                    class="button small"
-                    aria-label={`Compare ${run.number} with the one shown`}
+                  <Button
+                    kind="small"
+                    label="Compare"
+                    name={`Compare ${run.number} with the one shown`}
                     onClick={() => onCompare(run)}
-                  >
-                    Compare
-                  </button>
+                  />
                 )}
               </span>
             ),

@@ -3,9 +3,9 @@ import type { TargetedKeyboardEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { AccountView, VoiceView } from '../../contract.js';
 import { formatNumber, formatSeconds, plural } from '../format.js';
+import { Button } from '../parts/button.js';
 import { Programs } from '../parts/copy.js';
-import { Labelled } from '../parts/form.js';
-import { Icon } from '../parts/icon.js';
+import { TextField } from '../parts/form.js';
 import { Problem } from '../parts/page.js';
 import { useConsole, useUser } from '../session.js';
 import { codeFor } from './as-code.js';
@@ -216,47 +216,28 @@ export const RequestTab = (props: {
     <div class="stack" ref={box} onKeyDown={onKeyDown}>
       <div class="pg-columns">
         <div class="stack">
-          <Labelled
+          <TextField
             name="text"
             label="Text"
             hint={`${size}. ${isFull ? 'The rest is not taken here. The API takes longer texts.' : 'Ctrl+Enter speaks, Escape stops.'}`}
-          >
-            {(control) => (
-              <textarea
-                {...control}
-                rows={5}
-                maxLength={charactersMax}
-                placeholder="Write what you want to hear."
-                value={draft.text}
-                onInput={(event) => change({ text: event.currentTarget.value })}
-              />
-            )}
-          </Labelled>
+            rows={5}
+            maxLength={charactersMax}
+            placeholder="Write what you want to hear."
+            value={draft.text}
+            onInput={(event) => change({ text: event.currentTarget.value })}
+          />
           <div class="row">
-            <button type="button" class="button primary" onClick={speak}>
-              <Icon name="play" /> Speak
-            </button>
-            <button type="button" class="button" aria-disabled={!sounds} onClick={stop}>
-              <Icon name="stop" /> Stop
-            </button>
-            <button
-              type="button"
-              class="button"
-              aria-disabled={!hasAudio}
-              onClick={() => shown?.track.playFrom(0)}
-            >
-              Play again
-            </button>
-            <button
-              type="button"
-              class="button"
-              aria-disabled={!hasAudio}
+            <Button kind="primary" icon="play" label="Speak" onClick={speak} />
+            <Button icon="stop" label="Stop" isOff={!sounds} onClick={stop} />
+            <Button label="Play again" isOff={!hasAudio} onClick={() => shown?.track.playFrom(0)} />
+            <Button
+              icon="download"
+              label="Download"
+              isOff={!hasAudio}
               onClick={() => {
                 if (hasAudio) shown.download('speech');
               }}
-            >
-              <Icon name="download" /> Download
-            </button>
+            />
           </div>
           <p class="muted pg-status" role="status">
             {statusOf(shown)}
@@ -264,9 +245,7 @@ export const RequestTab = (props: {
           {lacksText && (
             <div class="notice warn between">
               <span role="alert">There is no text. Write what you want to hear, then choose Speak.</span>
-              <button type="button" class="button small" onClick={() => change({ text: firstDraft.text })}>
-                Use an example
-              </button>
+              <Button kind="small" label="Use an example" onClick={() => change({ text: firstDraft.text })} />
             </div>
           )}
           {typeof shown?.problem === 'string' && <Problem refusal={{ message: shown.problem }} />}

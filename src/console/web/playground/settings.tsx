@@ -3,7 +3,7 @@ import { resolveFormat, specifiedEncodings, type AudioFormat, type Encoding } fr
 import { DEFAULT_TEMPERATURE } from '../../../api/speech-settings.js';
 import type { VoiceView } from '../../contract.js';
 import { formatNumber } from '../format.js';
-import { Labelled } from '../parts/form.js';
+import { Choice, Field } from '../parts/form.js';
 
 export interface VoiceChoice {
   readonly voice: string;
@@ -54,38 +54,25 @@ export const VoiceFields = (props: {
   const voice = voices.find(({ id }) => id === value.voice);
   return (
     <>
-      <Labelled name="voice" label="Voice" hint={voice?.description}>
-        {(control) => (
-          <select
-            {...control}
-            value={value.voice}
-            onChange={(event) => onChange({ ...value, voice: event.currentTarget.value })}
-          >
-            {voices.map(({ id }) => (
-              <option value={id} key={id}>
-                {id}
-              </option>
-            ))}
-          </select>
-        )}
-      </Labelled>
-      <Labelled
+      <Choice
+        name="voice"
+        label="Voice"
+        hint={voice?.description}
+        options={voices.map(({ id }) => id)}
+        value={value.voice}
+        onChange={(id) => onChange({ ...value, voice: id })}
+      />
+      <Field
         name="temperature"
         label={`Temperature ${formatNumber(value.temperature)}`}
         hint="0.5 is even, 3 is lively."
-      >
-        {(control) => (
-          <input
-            {...control}
-            type="range"
-            min={0.5}
-            max={3}
-            step={0.1}
-            value={value.temperature}
-            onInput={(event) => onChange({ ...value, temperature: event.currentTarget.valueAsNumber })}
-          />
-        )}
-      </Labelled>
+        type="range"
+        min={0.5}
+        max={3}
+        step={0.1}
+        value={value.temperature}
+        onInput={(event) => onChange({ ...value, temperature: event.currentTarget.valueAsNumber })}
+      />
     </>
   );
 };
@@ -100,24 +87,18 @@ const NumberField = (props: {
   readonly value: number | null;
   readonly onChange: (value: number | null) => void;
 }) => (
-  <Labelled name={props.name} label={props.label}>
-    {(control) => (
-      <select
-        {...control}
-        value={String(props.value ?? '')}
-        onChange={({ currentTarget: { value } }) => props.onChange(value === '' ? null : Number(value))}
-      >
-        <option value="">{`${formatNumber(props.standard)} ${props.unit}, the default`}</option>
-        {props.options
-          .filter((option) => option !== props.standard)
-          .map((option) => (
-            <option value={option} key={option}>
-              {`${formatNumber(option)} ${props.unit}`}
-            </option>
-          ))}
-      </select>
-    )}
-  </Labelled>
+  <Choice
+    name={props.name}
+    label={props.label}
+    options={[
+      ['', `${formatNumber(props.standard)} ${props.unit}, the default`],
+      ...props.options
+        .filter((option) => option !== props.standard)
+        .map((option) => [String(option), `${formatNumber(option)} ${props.unit}`] as const),
+    ]}
+    value={String(props.value ?? '')}
+    onChange={(value) => props.onChange(value === '' ? null : Number(value))}
+  />
 );
 
 export const FormatFields = (props: {
@@ -130,23 +111,13 @@ export const FormatFields = (props: {
   const bitrates = bitratesKbps.filter((bitrateKbps) => possible({ ...value, bitrateKbps }));
   return (
     <>
-      <Labelled name="encoding" label="Format">
-        {(control) => (
-          <select
-            {...control}
-            value={value.encoding}
-            onChange={(event) =>
-              onChange({ ...firstFormat, encoding: event.currentTarget.value as Encoding })
-            }
-          >
-            {specifiedEncodings.map((name) => (
-              <option value={name} key={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        )}
-      </Labelled>
+      <Choice<Encoding>
+        name="encoding"
+        label="Format"
+        options={specifiedEncodings}
+        value={value.encoding}
+        onChange={(encoding) => onChange({ ...firstFormat, encoding })}
+      />
       {rates.length > 1 && (
         <NumberField
           name="sampleRate"

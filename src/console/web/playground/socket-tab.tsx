@@ -2,9 +2,11 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { AccountView, VoiceView } from '../../contract.js';
 import { formatNumber } from '../format.js';
+import { Button } from '../parts/button.js';
 import { CopyBlock } from '../parts/copy.js';
-import { Labelled } from '../parts/form.js';
+import { Choice } from '../parts/form.js';
 import { Empty, Problem } from '../parts/page.js';
+import { Switch } from '../parts/switch.js';
 import { useConsole } from '../session.js';
 import { conversationCode } from './as-code.js';
 import { ContextCard, type Writer } from './context-card.js';
@@ -51,14 +53,8 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
       <div class="between">
         <h2>Frames</h2>
         <div class="row">
-          {!follows && (
-            <button type="button" class="button small" onClick={() => setFollows(true)}>
-              Follow the newest
-            </button>
-          )}
-          <button type="button" class="button small" onClick={onClear}>
-            Clear
-          </button>
+          {!follows && <Button kind="small" label="Follow the newest" onClick={() => setFollows(true)} />}
+          <Button kind="small" label="Clear" onClick={onClear} />
         </div>
       </div>
       {frames.length === 0 ? (
@@ -151,33 +147,17 @@ export const SocketTab = (props: {
               {connections[connection]}
             </p>
             {connection !== 'closed' && (
-              <button type="button" class="button small" onClick={() => session.current?.disconnect()}>
-                Disconnect
-              </button>
+              <Button kind="small" label="Disconnect" onClick={() => session.current?.disconnect()} />
             )}
           </div>
           {problem !== null && <Problem refusal={{ message: problem }} />}
-          <fieldset class="row">
-            <legend class="hidden">Who writes the text</legend>
-            <label class="row">
-              <input
-                type="radio"
-                name="writer"
-                checked={writer.kind === 'person'}
-                onChange={() => setWriter({ kind: 'person' })}
-              />
-              Send as I type
-            </label>
-            <label class="row">
-              <input
-                type="radio"
-                name="writer"
-                checked={writer.kind === 'model'}
-                onChange={() => setWriter({ kind: 'model', tokensPerSecond: rate })}
-              />
-              Replay as a language model writes
-            </label>
-          </fieldset>
+          <Switch
+            name="writer"
+            label="Who writes the text"
+            options={{ person: 'Send as I type', model: 'Replay as a language model writes' }}
+            value={writer.kind}
+            onChange={(kind) => setWriter(kind === 'person' ? { kind } : { kind, tokensPerSecond: rate })}
+          />
           {contexts.length === 0 && (
             <Empty title="No context yet">
               A context is one voice that speaks the text you send, piece by piece. Choose a voice and open a
@@ -228,23 +208,15 @@ export const SocketTab = (props: {
             Open a context
           </button>
           {writer.kind === 'model' && (
-            <Labelled name="speed" label="Speed of the language model">
-              {(control) => (
-                <select
-                  {...control}
-                  value={String(writer.tokensPerSecond)}
-                  onChange={({ currentTarget: { value } }) =>
-                    setWriter({ kind: 'model', tokensPerSecond: Number(value) })
-                  }
-                >
-                  {tokenRates.map((tokens) => (
-                    <option value={tokens} key={tokens}>
-                      {`${formatNumber(tokens)} tokens a second`}
-                    </option>
-                  ))}
-                </select>
+            <Choice
+              name="speed"
+              label="Speed of the language model"
+              options={tokenRates.map(
+                (tokens) => [String(tokens), `${formatNumber(tokens)} tokens a second`] as const,
               )}
-            </Labelled>
+              value={String(rate)}
+              onChange={(tokens) => setWriter({ kind: 'model', tokensPerSecond: Number(tokens) })}
+            />
           )}
           <p class="hint">
             {`Up to ${formatNumber(contextsMax)} contexts here, of ${formatNumber(contextCharactersMax)} characters each. They can sound at the same time.`}

@@ -1,6 +1,7 @@
 /** What will be said of the text: its spoken form, and each word with its sounds. A word can get another form. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Answer, Question } from '../../contract.js';
+import { Button } from '../parts/button.js';
 import { AddWord } from '../parts/add-word.js';
 import { Dialog } from '../parts/dialog.js';
 import { Shown } from '../parts/page.js';
@@ -46,14 +47,12 @@ const Words = (props: { readonly question: Question<'said'>; readonly said: Answ
             label: 'Change',
             isAction: true,
             cell: ({ word }) => (
-              <button
-                type="button"
-                class="button small"
-                aria-label={`Say it otherwise: ${word}`}
+              <Button
+                kind="small"
+                label="Say it otherwise"
+                name={`Say it otherwise: ${word}`}
                 onClick={() => setChosen(word.replace(marks, ''))}
-              >
-                Say it otherwise
-              </button>
+              />
             ),
           },
         ]}
