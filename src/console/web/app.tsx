@@ -1,4 +1,5 @@
 /** The console: finds out who is signed in, and shows the page of the path. */
+import type { FunctionComponent } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import type { Refusal, SessionState, User } from '../contract.js';
 import { call, onSignedOut } from './call.js';
@@ -29,6 +30,26 @@ const DocsPage = lazyPage(async () => (await import('./docs/docs.js')).DocsPage)
 
 const entrances = { '/sign-in': SignInPage, '/claim': ClaimPage, '/invite': AcceptPage };
 
+const pages: Readonly<Record<string, FunctionComponent>> = {
+  '/': PlaygroundPage,
+  '/playground': PlaygroundPage,
+  '/connect': ConnectPage,
+  '/docs': DocsPage,
+  '/lexicon': LexiconPage,
+  '/voices': VoicesPage,
+  '/profile': ProfilePage,
+};
+const pagesOfOperators: typeof pages = {
+  '/accounts': AccountsPage,
+  '/keys': KeysPage,
+  '/usage': AllUsagePage,
+  '/requests': AllRequestsPage,
+  '/alerts': AllAlertsPage,
+  '/live': LivePage,
+  '/operators': OperatorsPage,
+  '/audit': AuditPage,
+};
+
 const NotFound = () => (
   <Page title="There is no such page">
     <Empty
@@ -45,42 +66,8 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
     const key = user.role === 'operator' ? id : path;
     return <AccountPage accountId={Number(id)} tab={tab ?? 'keys'} key={key} />;
   }
-  switch (path) {
-    case '/':
-    case '/playground':
-      return <PlaygroundPage />;
-    case '/connect':
-      return <ConnectPage />;
-    case '/docs':
-      return <DocsPage />;
-    case '/lexicon':
-      return <LexiconPage />;
-    case '/voices':
-      return <VoicesPage />;
-    case '/profile':
-      return <ProfilePage />;
-  }
-  if (user.role !== 'operator') return <NotFound />;
-  switch (path) {
-    case '/accounts':
-      return <AccountsPage />;
-    case '/keys':
-      return <KeysPage />;
-    case '/usage':
-      return <AllUsagePage />;
-    case '/requests':
-      return <AllRequestsPage />;
-    case '/alerts':
-      return <AllAlertsPage />;
-    case '/live':
-      return <LivePage />;
-    case '/operators':
-      return <OperatorsPage />;
-    case '/audit':
-      return <AuditPage />;
-    default:
-      return <NotFound />;
-  }
+  const Found = pages[path] ?? (user.role === 'operator' ? pagesOfOperators[path] : undefined) ?? NotFound;
+  return <Found />;
 };
 
 /** The session that the server wrote into the page; `null` if no user is signed in. */

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { call } from '../call.js';
-import { Field, Form, textOf } from '../parts/form.js';
+import { Field, Form, NewPasswordField, PasswordField, textOf } from '../parts/form.js';
 import { Brand } from '../parts/icon.js';
 import { Page, Shown } from '../parts/page.js';
 import { useConsole } from '../session.js';
@@ -37,29 +37,24 @@ const tokenOfLink = (): string => location.hash.slice(1);
 
 const passwordOf = (values: FormData, name: string): string => values.get(name) as string;
 
+/** @param hint of the name */
+const NameField = (props: { readonly label: string; readonly hint?: string }) => (
+  <Field
+    {...props}
+    name="name"
+    autofocus
+    required
+    maxLength={64}
+    autocomplete="username"
+    autocapitalize="none"
+    spellcheck={false}
+  />
+);
+
 const NewUserFields = () => (
   <>
-    <Field
-      name="name"
-      autofocus
-      label="Your name"
-      required
-      maxLength={64}
-      autocomplete="username"
-      autocapitalize="none"
-      spellcheck={false}
-      hint="You sign in with it."
-    />
-    <Field
-      name="password"
-      label="Password"
-      type="password"
-      required
-      minLength={10}
-      maxLength={256}
-      autocomplete="new-password"
-      hint="At least 10 characters. Several unrelated words are best."
-    />
+    <NameField label="Your name" hint="You sign in with it." />
+    <NewPasswordField label="Password" hint="At least 10 characters. Several unrelated words are best." />
   </>
 );
 
@@ -88,24 +83,8 @@ export const SignInPage = () => {
   return (
     <Entrance title="Sign in">
       <Form submit="Sign in" onSubmit={signIn}>
-        <Field
-          name="name"
-          autofocus
-          label="Name"
-          required
-          maxLength={64}
-          autocomplete="username"
-          autocapitalize="none"
-          spellcheck={false}
-        />
-        <Field
-          name="password"
-          label="Password"
-          type="password"
-          required
-          maxLength={256}
-          autocomplete="current-password"
-        />
+        <NameField label="Name" />
+        <PasswordField name="password" label="Password" />
       </Form>
     </Entrance>
   );

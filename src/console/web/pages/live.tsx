@@ -16,6 +16,7 @@ import { Page, Problem, Waiting } from '../parts/page.js';
 import type { Plot, PlotValues } from './plots.js';
 import { Switch } from '../parts/switch.js';
 import { Table } from '../parts/table.js';
+import { Tiles } from '../parts/tiles.js';
 import { useQuery } from '../route.js';
 import { type Live, useHistory, useLive } from '../use-live.js';
 
@@ -210,20 +211,18 @@ const tiles: Readonly<Record<string, Tile>> = {
 };
 
 const Figures = ({ view }: { readonly view: LiveView }) => (
-  <dl class="cells tiles">
-    {Object.entries(tiles).map(([label, read]) => {
+  <Tiles
+    figures={Object.entries(tiles).map(([name, read]) => {
       const [figure, below = ''] = read(view);
-      return (
-        <div class="card" key={label}>
-          <dt>{label}</dt>
-          <dd>
-            {figure}
-            <span class="below">{below || '\u00a0'}</span>
-          </dd>
-        </div>
-      );
+      return [
+        name,
+        <>
+          {figure}
+          <span class="below">{below || '\u00a0'}</span>
+        </>,
+      ] as const;
     })}
-  </dl>
+  />
 );
 
 const dayMs = 86_400_000;

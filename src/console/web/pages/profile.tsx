@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../call.js';
 import { formatTime } from '../format.js';
 import { ConfirmButton } from '../parts/dialog.js';
-import { Field, Form } from '../parts/form.js';
+import { Form, NewPasswordField, PasswordField } from '../parts/form.js';
 import { Page } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
 import { Tokens } from './tokens.js';
@@ -41,24 +41,8 @@ export const ProfilePage = () => {
               tabIndex={-1}
               aria-hidden="true"
             />
-            <Field
-              name="current"
-              label="Current password"
-              type="password"
-              required
-              maxLength={256}
-              autocomplete="current-password"
-            />
-            <Field
-              name="password"
-              label="New password"
-              type="password"
-              required
-              minLength={10}
-              maxLength={256}
-              autocomplete="new-password"
-              hint="At least 10 characters."
-            />
+            <PasswordField name="current" label="Current password" />
+            <NewPasswordField label="New password" hint="At least 10 characters." />
           </Form>
         </section>
         <Tokens />

@@ -6,6 +6,7 @@ import { Choice } from '../parts/form.js';
 import { CsvLink } from '../parts/filters.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { type Column, Table } from '../parts/table.js';
+import { Tiles } from '../parts/tiles.js';
 import { useQuery } from '../route.js';
 import { useAnswer, useCall } from '../use-call.js';
 import {
@@ -124,19 +125,14 @@ const firstRows = 10;
 const Totals = ({ sum }: { readonly sum: Sum | undefined }) => {
   const shown = (format: (sum: Sum) => string) => (sum === undefined ? '\u00a0' : format(sum));
   return (
-    <dl class="cells tiles">
-      {Object.entries({
-        Characters: shown(({ characters }) => formatNumber(characters)),
-        Requests: shown(({ requests }) => formatNumber(requests)),
-        'Seconds of audio': shown(({ audioMs }) => formatSeconds(audioMs)),
-        Credits: shown(({ credits, refunded }) => formatNumber(credits - refunded)),
-      }).map(([label, value]) => (
-        <div class="card" key={label}>
-          <dt>{label}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <Tiles
+      figures={[
+        ['Characters', shown(({ characters }) => formatNumber(characters))],
+        ['Requests', shown(({ requests }) => formatNumber(requests))],
+        ['Seconds of audio', shown(({ audioMs }) => formatSeconds(audioMs))],
+        ['Credits', shown(({ credits, refunded }) => formatNumber(credits - refunded))],
+      ]}
+    />
   );
 };
 

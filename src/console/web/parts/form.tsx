@@ -187,6 +187,22 @@ export const Choice = <Value extends string>(
   );
 };
 
+export const PasswordField = (props: { readonly name: string; readonly label: string }) => (
+  <Field {...props} type="password" required maxLength={256} autocomplete="current-password" />
+);
+
+export const NewPasswordField = (props: { readonly label: string; readonly hint: string }) => (
+  <Field
+    {...props}
+    name="password"
+    type="password"
+    required
+    minLength={10}
+    maxLength={256}
+    autocomplete="new-password"
+  />
+);
+
 export const textOf = (values: FormData, name: string): string => {
   const value = values.get(name);
   return typeof value === 'string' ? value.trim() : '';

@@ -7,6 +7,7 @@ import { Button } from '../parts/button.js';
 import { Programs } from '../parts/copy.js';
 import { TextField } from '../parts/form.js';
 import { Problem } from '../parts/page.js';
+import { Tiles } from '../parts/tiles.js';
 import { useConsole, useUser } from '../session.js';
 import { codeFor } from './as-code.js';
 import { decodesStreams } from './decoder.js';
@@ -107,23 +108,14 @@ interface Cost {
 /** Figures of one request. */
 const Figures = ({ run, cost, unit }: { readonly run: SpeechRun } & Cost) => {
   const { firstAudibleMs, firstByteMs, track } = run;
-  const figures = [
+  const figures: readonly (readonly [string, string])[] = [
     ['First byte', firstByteMs === null ? '–' : wholeMs(firstByteMs)],
     ['First audible sample', firstAudibleMs === null ? '–' : wholeMs(firstAudibleMs)],
     ['Audio', `${formatSeconds(track.receivedSeconds * 1_000)} s`],
     [run.state === 'stopped' ? `${unit}, at most` : unit, formatNumber(cost)],
-    ...(track.gaps > 0 ? [['Gaps: audio came too late', formatNumber(track.gaps)]] : []),
+    ...(track.gaps > 0 ? [['Gaps: audio came too late', formatNumber(track.gaps)] as const] : []),
   ];
-  return (
-    <dl class="cells tiles pg-figures">
-      {figures.map(([name, value]) => (
-        <div key={name} class="card">
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Tiles kind="pg-figures" figures={figures} />;
 };
 
 /** Why a codec sounds only at its end, and what to do. */
