@@ -113,11 +113,10 @@ export const readPage = (
   };
   const preloadsPath = join(folder, PRELOADS);
   const preloads = existsSync(preloadsPath) ? readFileSync(preloadsPath, 'utf8') : '{}';
+  const linksByPath = JSON.parse(preloads) as Readonly<Record<string, string>>;
   const handlers = [
     ...[...assets].map(([path, asset]) => [`/${path}`, serve(asset)] as const),
-    ...Object.entries(JSON.parse(preloads) as Readonly<Record<string, string>>).map(
-      ([path, links]) => [path, pageWith(links)] as const,
-    ),
+    ...Object.entries(linksByPath).map(([path, links]) => [path, pageWith(links)] as const),
   ].filter(([path]) => path !== `/${INDEX}`);
   return {
     routes: handlers.map(([path, handler]) => ({ path, method: 'get', handler })),
