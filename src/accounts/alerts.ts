@@ -30,9 +30,8 @@ const creditCause = (
   refusedCharacters: number,
 ): AlertCause | null => {
   if (!metered) return null;
-  if (balance <= 0) return 'credit.out';
-  const needed = Math.max(refusedCharacters, (recentCharacters / RECENT_DAYS) * SOON_DAYS);
-  return balance < needed ? 'credit.low' : null;
+  if (balance <= 0 || balance < refusedCharacters) return 'credit.out';
+  return balance < (recentCharacters / RECENT_DAYS) * SOON_DAYS ? 'credit.low' : null;
 };
 
 /** @param expiring keys of all accounts that expire soon, revoked ones too */

@@ -64,9 +64,9 @@ export interface WebhookBounds {
 export const textOf = ({ account, balance, cause, keys }: Alert): string => {
   switch (cause) {
     case 'credit.out':
-      return `${account} has no credit left: its requests are refused.`;
+      return `${account} is out of credit, with ${balance} left: its requests are refused.`;
     case 'credit.low':
-      return `${account} has ${balance} credits left: too few for a week of its use, or for its last refused request.`;
+      return `${account} has ${balance} credits left: too few for a week of its use.`;
     case 'keys.expiring': {
       const named = keys.map(
         ({ expiresAtMs, name, prefix }) => `${name || prefix} at ${new Date(expiresAtMs).toISOString()}`,

@@ -54,13 +54,13 @@ t.test('a member sees the alerts and the words of its own account only', async (
   t.strictSame(await operator.call('alerts', { accountId: small.accountId }), []);
   t.equal((await service.post('/v1/tts', { text, voice: 'wren' }, { key: needy.key })).status, 402);
   t.match(await operator.call('alerts', { accountId: small.accountId }), [
-    { account: 'cyd', cause: 'credit.low', balance: 12 },
+    { account: 'cyd', cause: 'credit.out', balance: 12 },
   ]);
   const dry = await operator.call('createAccount', { name: 'dry', credits: 0 });
   const all = await operator.call('alerts', { accountId: null });
   t.strictSame(
     all.map(({ account, cause }) => `${account} ${cause}`),
-    ['ada credit.out', 'dry credit.out', 'ada keys.expiring', 'cyd credit.low'],
+    ['ada credit.out', 'cyd credit.out', 'dry credit.out', 'ada keys.expiring'],
     'what stops requests comes first',
   );
   await operator.call('deleteAccount', { accountId: dry.accountId });

@@ -117,7 +117,7 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
   await t.test('alerts are counted in the menu, and a webhook must be public', async (t) => {
     await ask(page, 'createAccount', { name: 'Empty', credits: 0 });
     await page.goto('/alerts');
-    await page.getByText('No credit left: Empty').waitFor();
+    await page.getByText('Out of credit: Empty').waitFor();
     t.match(
       await page
         .getByRole('navigation')

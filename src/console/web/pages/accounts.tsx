@@ -21,11 +21,14 @@ const states = {
 } as const;
 type State = keyof typeof states;
 
-const stateOf = ({ balance, metered, suspendedAtMs }: AccountView): State =>
-  suspendedAtMs !== null ? 'suspended' : metered && balance <= 0 ? 'empty' : 'active';
+/** @param dry ids of those whose requests are refused for lack of credit */
+const stateIn =
+  (dry: ReadonlySet<number>) =>
+  ({ accountId, suspendedAtMs }: AccountView): State =>
+    suspendedAtMs !== null ? 'suspended' : dry.has(accountId) ? 'empty' : 'active';
 
 /** What the table shows, as a file. */
-const download = (rows: readonly AccountView[]): void =>
+const download = (rows: readonly AccountView[], stateOf: (account: AccountView) => State): void =>
   saveCsv('syrinx-accounts.csv', [
     ['account', 'state', 'credits_left', 'characters_30_days', 'keys', 'users', 'created'],
     ...rows.map((row) => [
@@ -36,6 +39,9 @@ const download = (rows: readonly AccountView[]): void =>
 
 export const AccountsPage = () => {
   const accounts = useCall('accounts', {});
+  const alerts = useCall('alerts', { accountId: null }).answer ?? [];
+  const isDry = alerts.filter(({ cause }) => cause === 'credit.out');
+  const stateOf = stateIn(new Set(isDry.map(({ accountId }) => accountId)));
   const [search, setSearch] = useQuery<string>('search', '');
   const [state, setState] = useQuery<State>('state', 'all', Object.keys(states) as State[]);
   const isShown = (account: AccountView) =>
@@ -89,7 +95,7 @@ export const AccountsPage = () => {
               <div class="filters">
                 <Search label="Search accounts" value={search} onChange={setSearch} />
                 <Choice label="State" options={states} value={state} onChange={setState} />
-                <CsvLink onClick={() => download(rows)} />
+                <CsvLink onClick={() => download(rows, stateOf)} />
               </div>
               <Table
                 caption="Accounts"
@@ -103,6 +109,7 @@ export const AccountsPage = () => {
                       <>
                         <a href={`/accounts/${account.accountId}/keys`}>{account.name}</a>{' '}
                         <Suspended account={account} />
+                        {stateOf(account) === 'empty' && <span class="badge bad">{states.empty}</span>}
                       </>
                     ),
                   },

@@ -12,16 +12,19 @@ import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 
 const titles: Readonly<Record<AlertView['cause'], string>> = {
-  'credit.out': 'No credit left',
+  'credit.out': 'Out of credit',
   'credit.low': 'Little credit left',
   'keys.expiring': 'Keys expire soon',
 };
 
 const remedyOf = ({ balance, cause }: AlertView, isOperator: boolean): string => {
   const ask = isOperator ? 'Add credit.' : 'Ask an operator to add credit.';
-  if (cause === 'credit.out') return `Requests are refused. ${ask}`;
+  if (cause === 'credit.out')
+    return balance <= 0
+      ? `Requests are refused. ${ask}`
+      : `${plural(balance, 'credit')}: too few for the last request, which was refused. ${ask}`;
   if (cause === 'credit.low')
-    return `${plural(balance, 'credit')}: too few for a week at the pace of the last 30 days, or for the last refused request. ${ask}`;
+    return `${plural(balance, 'credit')}: too few for a week at the pace of the last 30 days. ${ask}`;
   return 'Programs with these keys are refused then. Set a later time, or give the programs other keys.';
 };
 

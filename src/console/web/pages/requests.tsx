@@ -185,7 +185,10 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
           label="Key"
           options={[
             ['', 'All'],
-            ...(first?.keys ?? []).map(({ key, keyId, keyName }) => [String(keyId), keyName || key] as const),
+            ...(first?.keys ?? []).map(
+              ({ key, keyId, keyName }) =>
+                [String(keyId), keyName === '' ? key : `${keyName} (${key})`] as const,
+            ),
           ]}
           value={key}
           onChange={setKey}

@@ -33,7 +33,7 @@ export const SpeakingFields = ({
         step={0.01}
         inputMode="decimal"
         defaultValue={of?.speed ?? ''}
-        hint={`1.1 is a tenth faster than the voice’s own pace. Empty: ${unset.toLowerCase()}.`}
+        hint={`1.1 is a tenth faster than the voice’s own pace. Empty: ${unset[0]!.toLowerCase()}${unset.slice(1)}.`}
       />
       <Choice
         // The names may come later than the form.
