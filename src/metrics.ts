@@ -171,7 +171,7 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
     read: ({ bufferedAudioMs }) => bufferedAudioMs / 1000,
   },
   syrinx_capacity_ratio: {
-    help: 'Work that listeners need in time, as a part of what the machine can do; above 1 new utterances are refused.',
+    help: 'Work that admitted listeners need in time, as a part of what the machine promises; above 1 new utterances of most accounts are refused.',
     read: ({ capacityRatio }) => capacityRatio,
   },
   syrinx_free_cores: {

@@ -82,8 +82,8 @@ const CALM_MS = 5_000;
 /**
  * What the rule asks for each listener: how long it may wait for first audio before anybody is refused for it, and what it is to
  * have in hand, because an engine makes whole chunks of up to a second, and threads are not equally busy. `promised` is the
- * part of the supply for it: the rest covers errors of the estimates, and whole files; in a burst also answers and refusals,
- * which no figure has yet. `small`: when a small account asks beside a large one.
+ * part of the supply for it: the rest covers errors of the estimates, and whole files; in the first seconds of a burst also
+ * answers and refusals, which no figure has yet. `small`: when a small account asks beside a large one.
  */
 const terms = {
   usual: { firstAudioMsMax: 150, inHandMs: 1_600, promised: 0.9 },
@@ -91,6 +91,8 @@ const terms = {
   small: { firstAudioMsMax: 1_000, inHandMs: 500, promised: 0.9 },
 } as const;
 type Terms = keyof typeof terms;
+/** After so many seconds what a burst brings has been measured. */
+const UNMEASURED_SECONDS = 2;
 /** In hand is not more than this work makes, in milliseconds of CPU time: slow voices have short chunks. */
 const IN_HAND_CPU_MS = 25;
 /**
@@ -327,7 +329,7 @@ export class Capacity {
   #fullnessOf(work: Work, on: Terms): Fullness {
     const { synthesisThreads, longThreads, actorThreads, cores } = this.#options.supply();
     const { listeners, waiting } = this.#load;
-    const { firstAudioMsMax, inHandMs, promised } = terms[on];
+    const { firstAudioMsMax, inHandMs } = terms[on];
     let fullest: Fullness = {
       ...{ ratio: 0, supply: 'cores', withinSeconds: 1 },
       ...{ speechMs: 0, askedMs: 0, firstStepsMs: 0, promisedMs: 0 },
@@ -335,6 +337,7 @@ export class Capacity {
     };
     const consider = (supply: Fullness['supply'], count: number, askedMs: number, place: number): void => {
       const withinSeconds = HORIZONS[place]!;
+      const { promised } = terms[withinSeconds > UNMEASURED_SECONDS ? 'usual' : on];
       const promisedMs = count * withinSeconds * 1_000 * promised;
       const ratio = askedMs / promisedMs;
       if (ratio <= fullest.ratio) return;

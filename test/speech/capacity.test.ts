@@ -262,9 +262,9 @@ t.test('voices with long steps fill the threads for them, and leave the others t
     longStepOf: (voiceId) => (voiceId === 'slow' ? { ms: 2_000, speechMs: 5_000 } : undefined),
   });
   t.equal(admitted(capacity, slow), 2, 'three would need more than one thread');
+  t.match(capacity.refusal(slow(), 0), { supply: 'threads for long steps' });
   t.ok(capacity.fullness(0).ratio > 0.7, 'which the metric shows');
   t.ok(admitted(capacity, () => playing(500)) > 10, 'short steps still have a thread');
-  t.match(capacity.refusal(slow(), 0), { supply: 'threads for long steps' });
   t.end();
 });
 
