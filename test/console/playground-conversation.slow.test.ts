@@ -46,7 +46,7 @@ t.test('text is sent as it is typed, spoken, flushed and closed; all frames are 
 t.test(
   'two contexts replay what a language model writes; one is interrupted, the other goes on',
   async (t) => {
-    await tab.getByLabel('Replay as a language model writes').check();
+    await tab.getByText('Replay as a language model writes').click();
     await tab.getByLabel('Speed of the language model').selectOption('100');
     for (const index of [0, 1]) {
       await ada.button('Open a context').click();
@@ -124,7 +124,7 @@ t.test('without credit the replay stops, and an alert stays until there is credi
   await page.reload();
   await ada.field('Account').selectOption(String(poor.accountId));
   await page.getByRole('tab', { name: 'Conversation' }).click();
-  await tab.getByLabel('Replay as a language model writes').check();
+  await tab.getByText('Replay as a language model writes').click();
   await ada.button('Open a context').click();
   const write = contexts.getByRole('button', { name: 'Write', exact: true });
   await write.click();
@@ -148,7 +148,7 @@ t.test('alerts name a suspended account and a lost connection; the next context 
   const { accountId } = (await ask(page, 'accounts', {}))[0]!;
   await ada.field('Account').selectOption(String(accountId));
   await page.getByRole('tab', { name: 'Conversation' }).click();
-  await tab.getByLabel('Replay as a language model writes').check();
+  await tab.getByText('Replay as a language model writes').click();
   await ada.button('Open a context').click();
   await contexts.last().getByRole('button', { name: 'Write' }).click();
   t.ok(await until(() => ears.isLoud()));

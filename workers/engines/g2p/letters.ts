@@ -50,7 +50,7 @@ const ownLetters: Readonly<Record<string, RegExp>> = {
  * letters that do not join as a space.
  */
 const marks =
-  /[\u0302-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20ff\ufe20-\ufe2f]|(?<=^|\p{Script=Latin}|[^\p{L}\p{M}])[\u064b-\u0655\u0670\u3099\u309a\u30fc]+|(?<=[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}]\p{M}*)[\u200c\u200d\u20e3]+/gu;
+  /[\u0302-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20ff\ufe20-\ufe2f]|(?<=^|\p{Script=Latin}|[^\p{L}\p{M}])[\u064b-\u0655\u0670\u3099\u309a\u30fc]+|(?<=[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}]\p{M}{0,4})[\u200c\u200d\u20e3]+/gu;
 /** Modifiers of letters without a compatibility form; apostrophes before letters are read. */
 const modifiers = /[\u02b9-\u02ff\u0374\u037a\u0385\u0640]/gu;
 const apostrophe = /[\u02bb\u02bc](?=\p{L})/gu;
