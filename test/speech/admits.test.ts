@@ -17,6 +17,7 @@ import { ClockTable } from '../../src/threads/playback-clock.js';
 import type { Generations } from '../../src/threads/generations.js';
 import { lease, optionsOf, start, startPlayed, untilIdle } from '../support/dispatch-bench.js';
 import { opened } from '../support/fake-speech.js';
+import { eventually } from '../support/waiting.js';
 
 const createContext = (framing: Framing = 'socket') => {
   /** `readMs`: what each look at the clock takes. */
@@ -496,6 +497,7 @@ t.test('an account whose part of the audio budget is used up is refused, and oth
     const slow = opened(open('greedy'));
     slow.append('one two three four five six.');
     slow.end();
+    await eventually(() => dispatcher.unsentAudioBytes > 32_000);
     await untilIdle(dispatcher);
     const isRefused = overload === 'refuse';
     t.equal(typeof open('greedy') === 'string', isRefused, overload);
