@@ -371,7 +371,7 @@ export const createCalls = (parts: CallsParts): Answers => {
       const { keyIds, next, rows } = past.requests.page(question);
       const accountIds = new Set(rows.flatMap(({ request }) => request.accountId ?? []));
       const of = { accountId: question.accountId, accountIds: [...accountIds], keyIds: [...keyIds] };
-      // `names` refuses a member who asks for another account.
+      // `names` checks that a member asks for its own account.
       const names = await administration.names(sessionOf(caller).user, of);
       return { rows: rows.map(requestRow), next, ...names };
     },

@@ -21,7 +21,7 @@ const states = {
 } as const;
 type State = keyof typeof states;
 
-/** @param dry ids of those whose requests are refused for lack of credit */
+/** @param dry ids of accounts without enough credit for their requests */
 const stateIn =
   (dry: ReadonlySet<number>) =>
   ({ accountId, suspendedAtMs }: AccountView): State =>
