@@ -95,7 +95,7 @@ export const measureFirstAudio = async (load: Load, target: Target): Promise<Row
 
 /** Each run of the service stands between two of the bare engine, so that a machine whose speed changes slows both. */
 export const measureThroughput = async (load: Load, target: Target, bare: BareEngine): Promise<Row[]> => {
-  const order = { target, text: texts.throughputText, connections: 16, durationMs: 3_000 };
+  const order = { target, text: texts.throughputText, connections: 16, durationMs: 4_000 };
   const measureBare = async (): Promise<number> => (await bare.measure(order.durationMs, 'run')).throughput;
   await bare.measure(1_000, 'run');
   const bareRuns = [await measureBare()];
@@ -111,7 +111,7 @@ export const measureThroughput = async (load: Load, target: Target, bare: BareEn
   type Runs = Awaited<ReturnType<typeof beside>>[];
   const streamRuns: Runs = [];
   const wholeRuns: Runs = [];
-  for (let run = 0; run < 7; run++) {
+  for (let run = 0; run < 5; run++) {
     streamRuns.push(await beside('throughput'));
     wholeRuns.push(await beside('wholeThroughput'));
   }
