@@ -432,7 +432,7 @@ export interface Calls {
   withdrawInvitations: Call<{ readonly accountId: Id | null }, Nothing>;
   removeUser: Call<{ readonly userId: Id }, Nothing>;
   reloadVoices: Call<Nothing, VoicesView>;
-  /** Points of the last hour, or of two days. They are lost when the service ends. */
+  /** Points of the last hour, day or week, or of 31 days. A restart keeps them. */
   history: Call<{ readonly range: HistoryRange }, HistoryView>;
   /** A page of the audit table, of 100 rows or the last one, the newest first. */
   audit: Call<

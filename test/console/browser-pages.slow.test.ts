@@ -3,8 +3,8 @@ import t, { type Test } from 'tap';
 import { isNight, seedOfRun } from '../fuzz/check.js';
 import { ask, noBrowser, type PersonOptions, startConsole } from './browser-rig.js';
 
-/** Between a phone and a desk: the menu is above the page, and beside it. */
-const tabletWidths = [768, 1_024];
+/** Between a phone and a desk, where the menu is above the page, and beside it; and a wide desk. */
+const otherWidths = [768, 1_024, 1_920];
 
 /** Opens every page, signed in or not, and asserts that nothing is wrong with it. */
 const checkPages = async (t: Test, each: Readonly<Record<string, PersonOptions>>): Promise<void> => {
@@ -75,7 +75,7 @@ const checkPages = async (t: Test, each: Readonly<Record<string, PersonOptions>>
           t.ok(shifted < 0.02, `nothing moves by itself: ${shifted}`);
           const wanted = person.page.viewportSize();
           if (wanted === null || options.phone === true) return;
-          for (const width of tabletWidths) {
+          for (const width of otherWidths) {
             await person.page.setViewportSize({ ...wanted, width });
             t.equal((await person.layout()).overflowPx, 0, `nothing is wider than a window of ${width} px`);
           }

@@ -1,5 +1,6 @@
 /** A person finds out why a request failed. */
 import t from 'tap';
+import type { Answer } from '../../src/console/contract.js';
 import { speech, until } from '../support/service.js';
 import { noBrowser, startConsole } from './browser-rig.js';
 
@@ -59,6 +60,23 @@ t.test(
     await ada.button('Show all').click();
     t.ok(await hasRows(50));
     t.notMatch(await ada.page.content(), /secret/);
+
+    await ada.page.route('**/api/requests', async (route) => {
+      const response = await route.fetch();
+      const answer = (await response.json()) as Answer<'requests'>;
+      const early = answer.rows.map((row) => ({ ...row, atMs: Date.UTC(2026, 0, 2, 0, 5, 9) }));
+      await route.fulfill({ response, json: { ...answer, rows: early } });
+    });
+    await ada.page.setViewportSize({ width: 1_920, height: 1_080 });
+    await ada.page.reload();
+    await rows.first().waitFor();
+    t.equal(
+      (await rows.first().locator('th').innerText()).trim(),
+      '00:05:09\n2 Jan 2026',
+      'as British readers write it',
+    );
+    t.ok((await table.boundingBox())!.width > 1_200, 'the table has the room that the window has');
+    t.ok((await rows.first().boundingBox())!.height < 80, 'no cell has more than its two lines');
     t.strictSame(ada.complaints, []);
 
     const max = await rig.arrive({ phone: true });

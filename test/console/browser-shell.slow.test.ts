@@ -66,6 +66,32 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
     );
   });
 
+  await t.test('amounts and times of changes are written as the browser writes them', async () => {
+    await ask(page, 'createAccount', { name: 'Lighthouse', credits: 1_000 });
+    await page.goto('/audit?search=lighthouse');
+    await page.getByText('1,000 credits', { exact: true }).waitFor();
+    await ask(page, 'createToken', { name: 'Billing', days: 7 });
+    await page.goto('/audit?search=billing');
+    await page.getByText(/^until \d+ \w+ \d{4}, \d\d:\d\d$/).waitFor();
+  });
+
+  await t.test('the pages after that of an account show this account', async (t) => {
+    const shown = page.getByRole('combobox', { name: 'Account' });
+    await page.goto(`/accounts/${accountId}/keys`);
+    await ada.sees('Harbour Radio');
+    for (const name of ['Playground', 'Lexicon', 'Keys']) {
+      await page
+        .getByRole('navigation', { name: 'Console' })
+        .getByRole('link', { name, exact: true })
+        .click();
+      await ada.sees(name);
+      t.equal(await shown.inputValue(), String(accountId), name);
+      await page.reload();
+      await ada.sees(name);
+      t.equal(await shown.inputValue(), String(accountId), `${name}, after a reload`);
+    }
+  });
+
   await t.test('an account without credit gets some where it is missed', async () => {
     await page.goto(`/playground?account=${accountId}`);
     await page.getByText('has no credit left').waitFor();

@@ -17,16 +17,10 @@ const day = dates({ dateStyle: 'medium' });
 const dayUtc = dates({ dateStyle: 'medium', timeZone: 'UTC' });
 const minute = dates({ dateStyle: 'medium', timeStyle: 'short' });
 const minuteUtc = dates({ dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
-const timeOfDay = dates({ hour: 'numeric', minute: '2-digit' });
+const timeOfDay = dates({ timeStyle: 'short' });
 const dayOfMonth = dates({ month: 'short', day: 'numeric' });
 const second = dates({ dateStyle: 'medium', timeStyle: 'medium' });
-const clock = dates({
-  month: 'short',
-  day: 'numeric',
-  hour: 'numeric',
-  minute: '2-digit',
-  second: '2-digit',
-});
+const clock = dates({ timeStyle: 'medium' });
 const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'].map((unit) =>
   numbers({ style: 'unit', unit, maximumFractionDigits: 1 }),
 );
@@ -35,6 +29,7 @@ export const formatNumber = (value: number): string => whole().format(value);
 export const formatRatio = (value: number): string => ratio().format(value);
 export const formatPercent = (ratio: number): string => percent().format(ratio);
 export const formatTenths = (value: number): string => tenths().format(value);
+export const formatMs = (ms: number): string => `${formatNumber(Math.round(ms))} ms`;
 export const formatSeconds = (ms: number): string => formatTenths(ms / 1_000);
 export const formatDay = (ms: number): string => day().format(ms);
 /** Usage is counted by hours and days of UTC. */

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { User } from '../contract.js';
 import { call } from './call.js';
-import { plural } from './format.js';
+import { formatNumber, plural } from './format.js';
 import { Brand, Icon, type IconName } from './parts/icon.js';
 import { Switch } from './parts/switch.js';
 import { showToast } from './parts/toast.js';
@@ -85,7 +85,7 @@ export const Shell = (props: {
       <span>{label}</span>
       {icon === 'alerts' && count > 0 && (
         <span class={alertBadge}>
-          {count}
+          {formatNumber(count)}
           <span class="hidden"> open</span>
         </span>
       )}

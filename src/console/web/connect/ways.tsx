@@ -42,11 +42,9 @@ interface WaysOptions {
   readonly key: string;
 }
 
-const everywhere = ['0.0.0.0', '::'];
-
 /** The name by which programs reach the service, as far as this page knows. */
 export const hostOf = ({ listensOn, serviceUrl }: SessionState): string =>
-  everywhere.includes(listensOn) ? location.hostname : new URL(serviceUrl).hostname;
+  ['0.0.0.0', '::'].includes(listensOn) ? location.hostname : new URL(serviceUrl).hostname;
 
 /** The address of speech, and those of other APIs; `null`: it is off. */
 export const addressesOf = (

@@ -1,4 +1,5 @@
 /** JSON schemas as rows of a table: a row for each field, with its path. */
+import { formatNumber } from '../format.js';
 
 export interface Schema {
   readonly $ref?: string;
@@ -35,9 +36,8 @@ const resolved = (schema: Schema, schemas: Schemas): Schema =>
 const without = ({ $ref: _, ...beside }: Schema): Schema => beside;
 
 const boundsOf = ({ minimum, maximum }: Schema): string => {
-  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`;
-  if (minimum !== undefined) return ` from ${minimum}`;
-  return maximum === undefined ? '' : ` up to ${maximum}`;
+  const to = maximum === undefined ? '' : ` ${minimum === undefined ? 'up ' : ''}to ${formatNumber(maximum)}`;
+  return minimum === undefined ? to : ` from ${formatNumber(minimum)}${to}`;
 };
 
 export const typeOf = (given: Schema, schemas: Schemas): string => {

@@ -1,7 +1,7 @@
 /** Sends an operation as the account's hidden key, and shows the answer. */
 import { useEffect, useState } from 'preact/hooks';
 import { CallError } from '../call.js';
-import { formatBytes } from '../format.js';
+import { formatBytes, formatMs } from '../format.js';
 import { Field, Form, TextField, textOf } from '../parts/form.js';
 import { unreachable } from '../playground/problems.js';
 import { decodeBase64 } from '../playground/wire.js';
@@ -101,7 +101,7 @@ const AnswerView = ({ of }: { readonly of: Answered }) => (
     <p class="row">
       <strong class={`badge ${of.status.startsWith('2') ? 'good' : 'bad'}`}>{of.status}</strong>
       <span class="hint">
-        {of.ms} ms, {formatBytes(of.bytes)}
+        {formatMs(of.ms)}, {formatBytes(of.bytes)}
         {of.requestId !== '' && `, x-request-id ${of.requestId}`}
       </span>
     </p>

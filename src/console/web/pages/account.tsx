@@ -1,10 +1,12 @@
 /** One account: its keys, usage and users, and for operators its credit, suspension and deletion. */
 import type { ComponentChildren } from 'preact';
+import { useLayoutEffect } from 'preact/hooks';
 import type { AccountView, SpeakingDefaults } from '../../contract.js';
 import { call } from '../call.js';
 import { formatTime, plural } from '../format.js';
 import { AskButton, ConfirmButton } from '../parts/dialog.js';
 import { changedIn } from '../parts/form.js';
+import { keepAccount } from '../parts/account-choice.js';
 import { Empty, Page, Shown } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
 import { navigate } from '../route.js';
@@ -165,15 +167,11 @@ const Content = ({ account, tab }: Of & { readonly tab: Tab }) => {
   }
 };
 
-export const AccountPage = ({
-  accountId,
-  tab: wanted,
-}: {
-  readonly accountId: number;
-  readonly tab: string;
-}) => {
+export const AccountPage = (props: { readonly accountId: number; readonly tab: string }) => {
+  const { accountId, tab: wanted } = props;
   const isOperator = useUser().role === 'operator';
   const asked = useCall('account', { accountId });
+  useLayoutEffect(() => keepAccount(accountId), []);
   const tab: Tab = wanted in tabs && (isOperator || wanted !== 'manage') ? (wanted as Tab) : 'keys';
   const account = asked.answer;
   if (account === undefined && asked.problem?.code === 'notFound')

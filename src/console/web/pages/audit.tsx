@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { AuditRow } from '../../contract.js';
 import { call } from '../call.js';
-import { formatName, formatTime } from '../format.js';
+import { formatName, formatNumber, formatTime } from '../format.js';
 import { CsvLink, Search } from '../parts/filters.js';
 import { Choice, useAct } from '../parts/form.js';
 import { Page, Problem, Time, Waiting } from '../parts/page.js';
@@ -37,6 +37,12 @@ const wordsOf = (action: string): string => {
   return formatName(`${subject === 'lexicon' ? 'word' : subject} ${done[act] ?? act}`);
 };
 
+/** Amounts and times of a detail as the browser writes them; a name may look alike, so only where details have them. */
+const detailOf = (details: string): string =>
+  details
+    .replaceAll(/(?<=(?:^|; )(?:limit )?)\d+(?= |;|$)/g, (amount) => formatNumber(Number(amount)))
+    .replace(/(?<=^until ).*Z$/, (time) => formatTime(Date.parse(time)));
+
 const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
   const [rows, setRows] = useState<readonly AuditRow[] | null>(null);
   const [isEnd, setIsEnd] = useState(false);
@@ -62,14 +68,14 @@ const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
         rows={rows}
         rowKey={({ auditId }) => auditId}
         columns={[
-          { label: 'Action', cell: ({ action }) => wordsOf(action) },
+          { label: 'Action', isShort: true, cell: ({ action }) => wordsOf(action) },
           {
             label: 'Who',
-            cell: ({ account, actor }) => (account === null ? actor : `${actor} of ${account}`),
+            cell: ({ account, actor }) => [actor, <span class="below">{account}</span>],
           },
           { label: 'What', cell: ({ subject }) => subject },
-          { label: 'Details', cell: ({ details }) => details },
-          { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
+          { label: 'Details', cell: ({ details }) => detailOf(details) },
+          { label: 'Time', isShort: true, cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
         ]}
       />
       {rows.length > 0 && <More isEnd={isEnd} running={running} onMore={more} />}

@@ -158,13 +158,8 @@ const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose
   );
 };
 
-export const CreateKey = ({
-  accountId,
-  onClose,
-}: {
-  readonly accountId: number;
-  readonly onClose: () => void;
-}) => {
+export const CreateKey = (props: { readonly accountId: number; readonly onClose: () => void }) => {
+  const { accountId, onClose } = props;
   const [secret, setSecret] = useState<string | null>(null);
   if (secret !== null) {
     return (

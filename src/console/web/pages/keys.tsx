@@ -29,6 +29,9 @@ const limitsOf = ({ expiresAtMs, creditLimit, spent, voices }: KeyView): string[
     : [voices.length === 1 ? `Voice ${voices[0] ?? ''}` : plural(voices.length, 'voice')]),
 ];
 
+const linesOf = (lines: readonly string[], none: string) =>
+  lines.length === 0 ? <span class="muted">{none}</span> : lines.map((line) => <div key={line}>{line}</div>);
+
 const KeyTable = ({ rows }: { readonly rows: readonly KeyView[] }) => (
   <Table
     caption="Keys"
@@ -59,25 +62,11 @@ const KeyTable = ({ rows }: { readonly rows: readonly KeyView[] }) => (
       { label: 'Characters', isNumber: true, cell: ({ characters }) => formatNumber(characters) },
       {
         label: 'Limits',
-        cell: (key) => {
-          const limits = limitsOf(key);
-          return limits.length === 0 ? (
-            <span class="muted">None</span>
-          ) : (
-            limits.map((limit) => <div key={limit}>{limit}</div>)
-          );
-        },
+        cell: (key) => linesOf(limitsOf(key), 'None'),
       },
       {
         label: 'Speech',
-        cell: (key) => {
-          const words = speakingWords(key);
-          return words.length === 0 ? (
-            <span class="muted">As the account</span>
-          ) : (
-            words.map((phrase) => <div key={phrase}>{phrase}</div>)
-          );
-        },
+        cell: (key) => linesOf(speakingWords(key), 'As the account'),
       },
       {
         label: 'Actions',

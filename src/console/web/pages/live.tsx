@@ -4,15 +4,18 @@ import type { HistoryPoint, HistoryView, LiveView } from '../../contract.js';
 import {
   formatBytes,
   formatClock,
+  formatMs,
   formatName,
   formatNumber,
   formatPercent,
   formatRatio,
+  formatSecond,
   formatSeconds,
   formatUtcDay,
   plural,
 } from '../format.js';
-import { Page, Problem, Waiting } from '../parts/page.js';
+import { Page, Waiting } from '../parts/page.js';
+import { PlotFigure } from './plot-figure.js';
 import type { Plot, PlotValues } from './plots.js';
 import { Switch } from '../parts/switch.js';
 import { Table } from '../parts/table.js';
@@ -30,10 +33,9 @@ const list = (counts: Readonly<Record<string, number>>, name = (key: string): st
     .map(([key, count]) => `${formatNumber(count)} ${name(key)}`)
     .join(', ');
 
-const milliseconds = (ms: number): string => `${formatNumber(Math.round(ms))} ms`;
-
 const ranges = { hour: 'Last hour', day: 'Last day', week: 'Last week' } as const;
 type Range = keyof typeof ranges;
+const dayMs = 86_400_000;
 const spanSeconds = { hour: 3_600, day: 86_400, week: 7 * 86_400 } as const satisfies Record<Range, number>;
 
 type Values = Exclude<keyof HistoryPoint, 'atMs' | 'seconds'>;
@@ -60,7 +62,7 @@ const charts: readonly Chart[] = [
     about: 'Time from a request to its first byte of audio',
     lines: { p50Ms: 'p50', p95Ms: 'p95', p99Ms: 'p99' },
     colors: ['--series-1', '--series-2', '--series-4'],
-    format: milliseconds,
+    format: formatMs,
     highestMin: 20,
   },
   {
@@ -96,10 +98,8 @@ const ChartView = (props: {
   readonly children?: ComponentChildren;
 }) => {
   const { chart, past, range } = props;
-  const box = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot | null>(null);
   const [point, setPoint] = useState<number | null>(null);
-  const [isLost, setIsLost] = useState(false);
   const names = Object.keys(chart.lines) as Values[];
   const data = useMemo(() => {
     const values = names.map((name) => past.atMs.map((_, index) => valueAt(past, name, index)));
@@ -107,62 +107,43 @@ const ChartView = (props: {
   }, [past]);
   const newest = useRef(data);
   newest.current = data;
-  useLayoutEffect(() => {
-    let isGone = false;
-    import('./plots.js').then(
-      ({ drawLines }) => {
-        if (isGone || box.current === null) return;
-        const options = { ...chart, spanSeconds: spanSeconds[range], onPoint: setPoint };
-        plot.current = drawLines(box.current, newest.current, options);
-      },
-      () => setIsLost(true),
-    );
-    return () => {
-      isGone = true;
-      plot.current?.close();
-      plot.current = null;
-    };
-  }, [range]);
   useEffect(() => plot.current?.set(data), [data]);
-  const last = past.atMs.length - 1;
-  const at = point === null ? null : (past.atMs[point] ?? null);
-  const valueOf = (name: Values, index: number): string => {
-    const value = valueAt(past, name, index);
-    return value === null ? '–' : chart.format(value);
-  };
+  const shown = point ?? past.atMs.length - 1;
+  const atMs = past.atMs[shown];
+  const format = Date.now() - (atMs ?? 0) < dayMs ? formatClock : formatSecond;
+  const until = typeof atMs === 'number' ? `Until ${format(atMs)}` : 'No data yet';
+  const legend = names.map((name, index) => {
+    const value = valueAt(past, name, shown);
+    return [
+      chart.lines[name] ?? '',
+      chart.colors[index] ?? '',
+      value === null ? '–' : chart.format(value),
+    ] as const;
+  });
   const most = (index: number): number => Math.max(...data[index + 1]!.map((value) => value ?? 0), 0);
-  const summary = names.map(
-    (name, index) =>
-      `${chart.lines[name] ?? ''}: ${valueOf(name, last)} now, ${chart.format(most(index))} at most`,
+  const summary = legend.map(
+    ([name, , value], index) => `${name}: ${value}, ${chart.format(most(index))} at most`,
   );
   return (
-    <figure class="card stack chart">
-      {isLost && <Problem refusal={{ message: 'The chart did not load. Reload the page.' }} />}
-      <figcaption class="between small">
-        <strong>{chart.title}</strong>
-        <span class="muted">
-          {at === null ? (past.atMs.length === 0 ? 'No data yet' : chart.about) : formatClock(at)}
-        </span>
-      </figcaption>
-      <div
-        class="plot-box"
-        ref={box}
-        role="img"
-        aria-label={`${chart.title}, ${ranges[range].toLowerCase()}. ${summary.join('. ')}.`}
-      />
-      <ul class="row legend">
-        {names.map((name, index) => (
-          <li key={name} class="row">
-            <span aria-hidden="true" style={{ color: `var(${chart.colors[index] ?? ''})` }}>
-              ■
-            </span>
-            {chart.lines[name]}
-            <strong>{valueOf(name, point ?? last)}</strong>
-          </li>
-        ))}
-      </ul>
+    <PlotFigure
+      title={chart.title}
+      about={chart.about}
+      label={`${chart.title}, ${ranges[range].toLowerCase()}. ${until}. ${summary.join('. ')}.`}
+      legend={legend}
+      at={until}
+      of={range}
+      draw={({ drawLines }, box) => {
+        const options = { ...chart, spanSeconds: spanSeconds[range], onPoint: setPoint };
+        const made = drawLines(box, newest.current, options);
+        plot.current = made;
+        return () => {
+          made.close();
+          plot.current = null;
+        };
+      }}
+    >
       {props.children}
-    </figure>
+    </PlotFigure>
   );
 };
 
@@ -186,17 +167,11 @@ const tiles: Readonly<Record<string, Tile>> = {
   'First audio, p50': ({ firstAudioMs }) =>
     firstAudioMs === null
       ? ['–', 'No request in five minutes']
-      : [
-          milliseconds(firstAudioMs.p50),
-          `p95 ${milliseconds(firstAudioMs.p95)}, p99 ${milliseconds(firstAudioMs.p99)}`,
-        ],
-  'Late chunks': ({ lateChunks }) => [formatNumber(lateChunks), 'Since the service started'],
+      : [formatMs(firstAudioMs.p50), `p95 ${formatMs(firstAudioMs.p95)}, p99 ${formatMs(firstAudioMs.p99)}`],
+  'Late audio': ({ lateChunks }) => [formatNumber(lateChunks), 'Pieces, since the service started'],
   WebSockets: ({ contexts, sockets }) => [formatNumber(sockets), plural(contexts, 'context')],
   'Audio waiting': ({ bufferedAudioMs }) => [`${formatSeconds(bufferedAudioMs)} s`, 'Not sent yet'],
-  'Event loop delay, p50': ({ eventLoopDelayMs: { p50, p99 } }) => [
-    milliseconds(p50),
-    `p99 ${milliseconds(p99)}`,
-  ],
+  'Event loop delay, p50': ({ eventLoopDelayMs: { p50, p99 } }) => [formatMs(p50), `p99 ${formatMs(p99)}`],
   Memory: ({ memoryBytes }) => [formatBytes(memoryBytes)],
   Threads: ({ threadRestarts, threads }) => [
     formatNumber(sum(threads)),
@@ -210,22 +185,11 @@ const tiles: Readonly<Record<string, Tile>> = {
   ],
 };
 
-const Figures = ({ view }: { readonly view: LiveView }) => (
-  <Tiles
-    figures={Object.entries(tiles).map(([name, read]) => {
-      const [figure, below = ''] = read(view);
-      return [
-        name,
-        <>
-          {figure}
-          <span class="below">{below || '\u00a0'}</span>
-        </>,
-      ] as const;
-    })}
-  />
-);
-
-const dayMs = 86_400_000;
+const figuresOf = (view: LiveView) =>
+  Object.entries(tiles).map(([name, read]) => {
+    const [figure, below = ''] = read(view);
+    return [name, [figure, <span class="below">{below || '\u00a0'}</span>]] as const;
+  });
 
 /** The days, the newest first: their figures are numbers, where the charts show lines. */
 const Days = ({ past }: { readonly past: HistoryView }) => {
@@ -258,9 +222,9 @@ const Days = ({ past }: { readonly past: HistoryView }) => {
             cell: ({ day }) =>
               day === today ? 'Today' : day === today - 1 ? 'Yesterday' : formatUtcDay(day * dayMs),
           },
-          column('First audio, p50', 'p50Ms', milliseconds),
-          column('p95', 'p95Ms', milliseconds),
-          column('p99', 'p99Ms', milliseconds),
+          column('First audio, p50', 'p50Ms', formatMs),
+          column('p95', 'p95Ms', formatMs),
+          column('p99', 'p99Ms', formatMs),
           column('Requests', 'requests'),
           column('Refused', 'refusals'),
           column('Errors', 'failures'),
@@ -270,8 +234,6 @@ const Days = ({ past }: { readonly past: HistoryView }) => {
     </section>
   );
 };
-
-const lower = (reason: string): string => formatName(reason).toLowerCase();
 
 export const LivePage = () => {
   const [range, setRange] = useQuery<Range>('range', 'hour', Object.keys(ranges) as Range[]);
@@ -286,7 +248,7 @@ export const LivePage = () => {
   useLayoutEffect(() => void import('./plots.js').catch(() => undefined), []);
   const { state, view } = live;
   const { label, kind } = states[state];
-  const refusals = list(view?.refusals ?? {}, lower);
+  const refusals = list(view?.refusals ?? {}, (reason) => formatName(reason).toLowerCase());
   return (
     <Page
       title="Live"
@@ -316,7 +278,7 @@ export const LivePage = () => {
         <Waiting />
       ) : (
         <>
-          <Figures view={view} />
+          <Tiles figures={figuresOf(view)} />
           <Days past={days} />
           <div class="cells charts">
             {charts.map((chart) => (

@@ -77,9 +77,7 @@ const keepDrawn = (
   };
 };
 
-/**
- * @param onPoint the index of the step under the pointer, or null
- */
+/** @param onPoint the index of the step under the pointer, or null */
 export const drawBars = (
   element: HTMLElement,
   data: PlotData,
@@ -87,7 +85,7 @@ export const drawBars = (
 ): Plot => {
   const isDay = data.step === 'day';
   const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
-  const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });
+  const hour = new Intl.DateTimeFormat(undefined, { timeStyle: 'short', timeZone: 'UTC' });
   const number = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 2 });
 
   // Each series is drawn up to the sum of itself and those below it, the highest first.

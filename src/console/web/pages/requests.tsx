@@ -2,7 +2,15 @@
 import { useState } from 'preact/hooks';
 import type { RequestEnd, RequestRow, RequestsPage as Answer } from '../../contract.js';
 import { call } from '../call.js';
-import { formatClock, formatName, formatNumber, formatSecond, formatTenths } from '../format.js';
+import {
+  formatClock,
+  formatDay,
+  formatMs,
+  formatName,
+  formatNumber,
+  formatSecond,
+  formatTenths,
+} from '../format.js';
 import { Button } from '../parts/button.js';
 import { CopyButton } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
@@ -23,7 +31,7 @@ const ends = {
 const statuses = [200, 400, 401, 402, 413, 422, 429, 500, 503];
 
 const milliseconds = (ms: number | null): string =>
-  ms === null ? '' : ms < 10 ? `${formatTenths(ms)} ms` : `${formatNumber(Math.round(ms))} ms`;
+  ms === null ? '' : ms < 10 ? `${formatTenths(ms)} ms` : formatMs(ms);
 const duration = (ms: number): string => (ms < 1_000 ? milliseconds(ms) : `${formatTenths(ms / 1_000)} s`);
 
 const labelOf = ({ end, reason }: RequestRow): string =>
@@ -105,28 +113,28 @@ const numberIn = (text: string): number | null => (/^\d{1,10}$/.test(text) ? Num
 const statusIn = (text: string): RequestEnd | number | null =>
   Object.hasOwn(ends, text) ? (text as RequestEnd) : numberIn(text);
 
-const firstColumns = (names: ReturnType<typeof namesIn>, show: (row: RequestRow) => void) =>
-  [
-    {
-      label: 'Time',
-      cell: (row) => (
-        <button type="button" class="link" onClick={() => show(row)}>
-          <Time ms={row.atMs} format={formatClock} />
-        </button>
-      ),
-    },
-    {
-      label: 'Key',
-      cell: (row) => (
-        <>
-          {names.key(row)}
-          {names.account(row) !== '' && <span class="below">{names.account(row)}</span>}
-        </>
-      ),
-    },
-  ] satisfies readonly Column<RequestRow>[];
-
-const otherColumns: readonly Column<RequestRow>[] = [
+const columnsOf = (
+  names: ReturnType<typeof namesIn>,
+  show: (row: RequestRow) => void,
+): readonly Column<RequestRow>[] => [
+  {
+    label: 'Time',
+    cell: (row) => (
+      <button type="button" class="link" onClick={() => show(row)}>
+        <Time ms={row.atMs} format={formatClock} />
+        <span class="below">{formatDay(row.atMs)}</span>
+      </button>
+    ),
+  },
+  {
+    label: 'Key',
+    cell: (row) => (
+      <>
+        {names.key(row)}
+        {names.account(row) !== '' && <span class="below">{names.account(row)}</span>}
+      </>
+    ),
+  },
   {
     label: 'Route',
     cell: ({ route, voice }) => (
@@ -226,7 +234,8 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
               </Empty>
             ) : (
               <Empty title="No request yet" action={<a href="/playground">To the playground</a>}>
-                The last 1,000 requests appear here when they end. A restart of the service forgets them.
+                The last {formatNumber(1_000)} requests appear here when they end. A restart of the service
+                forgets them.
               </Empty>
             )
           ) : (
@@ -242,7 +251,7 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
                   caption="Requests, the newest first"
                   rows={rows}
                   rowKey={({ atMs, requestId }) => `${requestId}${atMs}`}
-                  columns={[...firstColumns(names, setShown), ...otherColumns]}
+                  columns={columnsOf(names, setShown)}
                 />
               </div>
               <More isEnd={before === null} running={running} onMore={more} />

@@ -5,13 +5,8 @@ import { Choice, Field, numberOf, textOf } from '../parts/form.js';
 import { useCall } from '../use-call.js';
 
 /** @param unset what holds if nothing is set, such as “As the account” */
-export const SpeakingFields = ({
-  of,
-  unset,
-}: {
-  readonly of: SpeakingDefaults | null;
-  readonly unset: string;
-}) => {
+export const SpeakingFields = (props: { readonly of: SpeakingDefaults | null; readonly unset: string }) => {
+  const { of, unset } = props;
   const lexicons = useCall('lexicons', {});
   const own = of?.lexiconId ?? null;
   const names = new Set([...(lexicons.answer ?? []), ...(own === null ? [] : [own])]);
@@ -33,7 +28,7 @@ export const SpeakingFields = ({
         step={0.01}
         inputMode="decimal"
         defaultValue={of?.speed ?? ''}
-        hint={`1.1 is a tenth faster than the voice’s own pace. Empty: ${unset[0]!.toLowerCase()}${unset.slice(1)}.`}
+        hint={`${formatRatio(1.1)} is a tenth faster than the voice’s own pace. Empty: ${unset[0]!.toLowerCase()}${unset.slice(1)}.`}
       />
       <Choice
         // The names may come later than the form.

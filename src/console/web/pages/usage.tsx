@@ -1,14 +1,15 @@
 /** What was spoken and spent: a plot, tables, and the balance. */
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { AccountView, UsageRow, UsageStep } from '../../contract.js';
 import { formatNumber, formatSeconds, formatUtcDay, formatUtcTime } from '../format.js';
 import { Choice } from '../parts/form.js';
 import { CsvLink } from '../parts/filters.js';
-import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
+import { Empty, Page, Shown, Time } from '../parts/page.js';
 import { type Column, Table } from '../parts/table.js';
 import { Tiles } from '../parts/tiles.js';
 import { useQuery } from '../route.js';
 import { useAnswer, useCall } from '../use-call.js';
+import { PlotFigure } from './plot-figure.js';
 import {
   allUsage,
   type Measure,
@@ -42,53 +43,21 @@ const formatMeasure = (measure: Measure, value: number): string =>
   measure === 'Seconds' ? formatSeconds(value * 1_000) : formatNumber(value);
 
 const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure: Measure }) => {
-  const box = useRef<HTMLDivElement>(null);
   const [point, setPoint] = useState<number | null>(null);
-  const [isLost, setIsLost] = useState(false);
-  useEffect(() => {
-    let close: (() => void) | null = null;
-    let isGone = false;
-    import('./plots.js').then(
-      ({ drawBars }) => {
-        if (!isGone && box.current !== null) ({ close } = drawBars(box.current, data, setPoint));
-      },
-      () => setIsLost(true),
-    );
-    return () => {
-      isGone = true;
-      close?.();
-    };
-  }, [data]);
   const at = point === null ? undefined : data.timesMs[point];
   return (
-    <figure class="card stack">
-      {isLost && (
-        <Problem
-          refusal={{ message: 'The plot did not load. Reload the page; the table has all numbers.' }}
-        />
-      )}
-      <figcaption class="between small">
-        <strong>{measure}</strong>
-        <span class="muted">{at === undefined ? `By ${data.step}` : formatStep(data.step)(at)}, UTC</span>
-      </figcaption>
-      <div
-        class="plot-box"
-        ref={box}
-        role="img"
-        aria-label={`${measure} over time. The tables below have the numbers.`}
-      />
-      <ul class="row legend">
-        {data.series.map(({ label, values }, index) => (
-          <li key={label} class="row">
-            <span aria-hidden="true" style={{ color: `var(--series-${index + 1})` }}>
-              ■
-            </span>
-            {label}
-            <strong>{point === null ? '' : formatMeasure(measure, values[point] ?? 0)}</strong>
-          </li>
-        ))}
-      </ul>
-    </figure>
+    <PlotFigure
+      title={measure}
+      about={`${at === undefined ? `By ${data.step}` : formatStep(data.step)(at)}, UTC`}
+      label={`${measure} over time. The tables below have the numbers.`}
+      legend={data.series.map(({ label, values }, index) => [
+        label,
+        `--series-${index + 1}`,
+        point === null ? '' : formatMeasure(measure, values[point] ?? 0),
+      ])}
+      of={data}
+      draw={({ drawBars }, box) => drawBars(box, data, setPoint).close}
+    />
   );
 };
 

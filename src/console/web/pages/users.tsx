@@ -1,4 +1,5 @@
 /** The users of an account, or the operators: who they are, invitations, removal. */
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Invited, InvitationLink } from '../../contract.js';
 import { call } from '../call.js';
@@ -67,21 +68,18 @@ export const OpenInvitations = ({ accountId }: { readonly accountId: number | nu
   );
 };
 
-export const UserTable = ({
-  accountId,
-  empty,
-}: {
+export const UserTable = (props: {
   readonly accountId: number | null;
-  readonly empty: preact.ComponentChildren;
+  readonly empty: ComponentChildren;
 }) => {
   const me = useUser();
-  const users = useCall('users', { accountId });
+  const users = useCall('users', { accountId: props.accountId });
   return (
     <Shown of={users}>
       {(rows) => (
         <Table
           caption="Users"
-          none={empty}
+          none={props.empty}
           rows={rows}
           rowKey={({ userId }) => userId}
           columns={[

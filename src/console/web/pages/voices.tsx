@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { PackView, TrialView, VoicesView } from '../../contract.js';
 import { call } from '../call.js';
-import { formatBytes, formatNumber, formatTime } from '../format.js';
+import { formatBytes, formatMs, formatNumber, formatTime } from '../format.js';
 import { Button } from '../parts/button.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
@@ -18,8 +18,8 @@ const Trial = ({ trial }: { readonly trial: TrialView | null }) =>
     <span class="muted">Not tried</span>
   ) : (
     <>
-      {formatNumber(trial.firstChunkMs)} ms
-      <span class="below">Longest step {formatNumber(trial.stepMsMax)} ms</span>
+      {formatMs(trial.firstChunkMs)}
+      <span class="below">Longest step {formatMs(trial.stepMsMax)}</span>
     </>
   );
 

@@ -1,4 +1,5 @@
 /** The account that a page speaks for: a member's own, an operator's choice. */
+import { useLayoutEffect } from 'preact/hooks';
 import type { AccountView } from '../../contract.js';
 import { useQuery } from '../route.js';
 import { useUser } from '../session.js';
@@ -16,6 +17,11 @@ export interface AccountChoice {
 /** Of the pages before this one: the links to other pages do not name it. */
 let last = '';
 
+/** The next pages show this account, until a user chooses another. */
+export const keepAccount = (accountId: number): void => {
+  last = String(accountId);
+};
+
 export const useAccountChoice = (): AccountChoice => {
   const member = useUser();
   const all = useCall('accounts', member.accountId === null ? {} : null);
@@ -25,11 +31,14 @@ export const useAccountChoice = (): AccountChoice => {
   const choices = asked.answer ?? [];
   const find = (id: string) => choices.find(({ accountId }) => String(accountId) === id);
   const account = find(named) ?? find(last) ?? choices[0] ?? null;
-  const choose = (accountId: number) => {
-    last = String(accountId);
-    setNamed(last);
-  };
-  return { asked, account, choose };
+  const shownId = account?.accountId;
+  useLayoutEffect(() => {
+    if (shownId === undefined) return;
+    keepAccount(shownId);
+    // A reload shows it, too.
+    if (account !== choices[0]) setNamed(last);
+  }, [shownId]);
+  return { asked, account, choose: (accountId) => setNamed(String(accountId)) };
 };
 
 /** Operators choose. */

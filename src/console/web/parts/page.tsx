@@ -78,14 +78,10 @@ export const Shown = <T,>(props: {
   readonly children: (answer: T) => ComponentChildren;
 }) => {
   const { answer, problem } = props.of;
+  const mayPass = problem?.code === 'unavailable' || problem?.code === 'failed';
   return (
     <>
-      {problem !== null &&
-        (problem.code === 'unavailable' || problem.code === 'failed' ? (
-          <Problem refusal={problem} onRetry={() => void refresh()} />
-        ) : (
-          <Problem refusal={problem} />
-        ))}
+      {problem !== null && <Problem refusal={problem} {...(mayPass && { onRetry: () => void refresh() })} />}
       {answer !== undefined ? props.children(answer) : problem === null && <Waiting />}
     </>
   );

@@ -7,6 +7,8 @@ export interface Column<Row> {
   readonly label: string;
   readonly cell: (row: Row) => ComponentChildren;
   readonly isNumber?: boolean;
+  /** Stays on one line where there is room. */
+  readonly isShort?: boolean;
   /** A list leaves it out on a phone. */
   readonly isDetail?: boolean;
   /** Its label is for screen readers only. */
@@ -33,14 +35,19 @@ export const Table = <Row,>(props: {
   readonly none?: ComponentChildren;
 }) => {
   const [isWhole, setIsWhole] = useState(false);
-  const classOf = ({ isAction, isDetail, isNumber }: Column<Row>) =>
-    [isNumber === true && 'number', isAction === true && 'action', isDetail === true && 'detail']
+  const classOf = ({ isAction, isDetail, isNumber, isShort }: Column<Row>) =>
+    [
+      isShort === true && 'short',
+      isNumber === true && 'number',
+      isAction === true && 'action',
+      isDetail === true && 'detail',
+    ]
       .filter(Boolean)
       .join(' ') || undefined;
   const cells = (row: Row) =>
     props.columns.map((column, index) =>
       index === 0 ? (
-        <th scope="row" role="rowheader">
+        <th scope="row" role="rowheader" class={classOf(column)}>
           {column.cell(row)}
         </th>
       ) : (

@@ -2,10 +2,9 @@ import type { ComponentChildren } from 'preact';
 
 /** Figures with their names. */
 export const Tiles = (props: {
-  readonly kind?: string;
   readonly figures: readonly (readonly [name: string, figure: ComponentChildren])[];
 }) => (
-  <dl class={`cells tiles ${props.kind ?? ''}`}>
+  <dl class="cells tiles">
     {props.figures.map(([name, figure]) => (
       <div key={name} class="card">
         <dt>{name}</dt>

@@ -1,7 +1,7 @@
 /** One context of the WebSocket: its text, its words and its end. */
 import type { TargetedKeyboardEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { formatNumber } from '../format.js';
+import { formatMs } from '../format.js';
 import { Button } from '../parts/button.js';
 import { TextField } from '../parts/form.js';
 import { Problem } from '../parts/page.js';
@@ -112,7 +112,7 @@ export const ContextCard = (props: {
         <span class="muted">
           {context.voice}, {states[state]}
           {context.firstAudioMs !== null &&
-            `, first audio ${formatNumber(Math.round(context.firstAudioMs))} ms after the first text`}
+            `, first audio ${formatMs(context.firstAudioMs)} after the first text`}
         </span>
       </div>
       {isOpen && writer.kind === 'person' && (

@@ -2,7 +2,7 @@
 import type { TargetedKeyboardEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { AccountView, VoiceView } from '../../contract.js';
-import { formatNumber, formatSeconds, plural } from '../format.js';
+import { formatMs, formatNumber, formatSeconds, plural } from '../format.js';
 import { Button } from '../parts/button.js';
 import { Programs } from '../parts/copy.js';
 import { TextField } from '../parts/form.js';
@@ -75,8 +75,6 @@ const requestOf = ({ format, normalize, temperature, text }: Draft, voice: strin
   normalize_text: normalize,
 });
 
-const wholeMs = (ms: number): string => `${formatNumber(Math.round(ms))} ms`;
-
 const statusOf = (run: SpeechRun | null): string => {
   if (run === null) return '';
   switch (run.state) {
@@ -109,13 +107,13 @@ interface Cost {
 const Figures = ({ run, cost, unit }: { readonly run: SpeechRun } & Cost) => {
   const { firstAudibleMs, firstByteMs, track } = run;
   const figures: readonly (readonly [string, string])[] = [
-    ['First byte', firstByteMs === null ? '–' : wholeMs(firstByteMs)],
-    ['First audible sample', firstAudibleMs === null ? '–' : wholeMs(firstAudibleMs)],
+    ['First byte', firstByteMs === null ? '–' : formatMs(firstByteMs)],
+    ['First audible sample', firstAudibleMs === null ? '–' : formatMs(firstAudibleMs)],
     ['Audio', `${formatSeconds(track.receivedSeconds * 1_000)} s`],
     [run.state === 'stopped' ? `${unit}, at most` : unit, formatNumber(cost)],
     ...(track.gaps > 0 ? [['Gaps: audio came too late', formatNumber(track.gaps)] as const] : []),
   ];
-  return <Tiles kind="pg-figures" figures={figures} />;
+  return <Tiles figures={figures} />;
 };
 
 /** Why a codec sounds only at its end, and what to do. */

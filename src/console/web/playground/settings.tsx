@@ -65,7 +65,7 @@ export const VoiceFields = (props: {
       <Field
         name="temperature"
         label={`Temperature ${formatNumber(value.temperature)}`}
-        hint="0.5 is even, 3 is lively."
+        hint={`${formatNumber(0.5)} is even, ${formatNumber(3)} is lively.`}
         type="range"
         min={0.5}
         max={3}

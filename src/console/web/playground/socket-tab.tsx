@@ -1,7 +1,7 @@
 /** Speaks over a WebSocket, as a voice agent does, and shows every frame. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { AccountView, VoiceView } from '../../contract.js';
-import { formatNumber } from '../format.js';
+import { formatMs, formatNumber } from '../format.js';
 import { Button } from '../parts/button.js';
 import { CopyBlock } from '../parts/copy.js';
 import { Choice } from '../parts/form.js';
@@ -74,7 +74,7 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
         >
           {frames.map(({ atMs, from, number, text }) => (
             <li key={number}>
-              <span class="muted">{formatNumber(Math.round(atMs))} ms</span>
+              <span class="muted">{formatMs(atMs)}</span>
               <span>{from === 'page' ? 'sent' : 'received'}</span>
               <code>{text}</code>
             </li>
