@@ -8,8 +8,13 @@
  * The store has only hashes: of passwords, and of the tokens of sessions and links.
  */
 import type { Bounds } from '../limits.js';
-import type { PeopleView, Role, StoredLink, StoredUser, User } from '../store/people.js';
-import { AdministrationError, type StoreAdministration, type StoreTransaction } from '../store/store.js';
+import type { Role, StoredLink, StoredUser, User } from '../store/people.js';
+import {
+  AdministrationError,
+  type StoreAdministration,
+  type StoreTransaction,
+  type StoreView,
+} from '../store/store.js';
 import { record, REFUSED_SIGN_IN, refuseMember, userById, type Actor } from './audit.js';
 import { checkName, handleOf, isName, refuseImpostor } from './checks.js';
 import type { Passwords } from './passwords.js';
@@ -108,7 +113,7 @@ export class Access {
   /** Spends a link of `makeLink`. */
   async claim({ token, name, password }: LinkCredentials, address: string): Promise<OpenedSession> {
     const remedy = 'make a new one with `npm run console -- link`';
-    const find = (view: PeopleView) => this.#findLink(view, token, ['claim', 'recovery'], 'link', remedy);
+    const find = (view: StoreView) => this.#findLink(view, token, ['claim', 'recovery'], 'link', remedy);
     checkName('a user', name);
     // Before the hash, which costs time: forged links are cheap to refuse.
     await this.#store.read(find);
@@ -282,7 +287,7 @@ export class Access {
   }
 
   async #findLink(
-    view: PeopleView,
+    view: StoreView,
     token: string,
     kinds: readonly StoredLink['kind'][],
     what: string,
@@ -296,16 +301,16 @@ export class Access {
     );
   }
 
-  #findInvitation(view: PeopleView, token: string): Promise<StoredLink> {
+  #findInvitation(view: StoreView, token: string): Promise<StoredLink> {
     return this.#findLink(view, token, ['invitation'], 'invitation', 'ask for a new one');
   }
 
-  async #refuseTaken(view: PeopleView, name: string): Promise<void> {
+  async #refuseTaken(view: StoreView, name: string): Promise<void> {
     if ((await view.findUser({ handle: handleOf(name) })) !== null)
       throw new AdministrationError('Somebody has this name: choose another one', 'conflict', 'name');
   }
 
-  async #unknownOperator(view: PeopleView, name: string): Promise<AdministrationError> {
+  async #unknownOperator(view: StoreView, name: string): Promise<AdministrationError> {
     const names = (await view.listUsers(null)).map((operator) => operator.name);
     return new AdministrationError(
       `No operator is named "${name}": give the name of one (${names.join(', ')})`,

@@ -1,7 +1,12 @@
 /** Who acts, and the audit table, which has every act. */
 import type { Awaitable } from '../store/awaitable.js';
-import type { NewAct, PeopleTransaction } from '../store/people.js';
-import { AdministrationError, type KeyProperties, type StoreView } from '../store/store.js';
+import type { NewAct } from '../store/people.js';
+import {
+  AdministrationError,
+  type KeyProperties,
+  type StoreTransaction,
+  type StoreView,
+} from '../store/store.js';
 
 /** Rows of the audit table without those of members, and the age of all rows: older ones go. */
 const ACTS_MAX = 1_000_000;
@@ -60,7 +65,7 @@ export const describe = (changes: Partial<KeyProperties>): string => {
 
 /** Adds a row to the audit table, and removes the oldest beyond its bounds. */
 export const record = async (
-  store: PeopleTransaction,
+  store: StoreTransaction,
   actor: Actor,
   act: Omit<NewAct, 'actor' | 'accountId'>,
 ): Promise<void> => {

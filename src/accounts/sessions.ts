@@ -5,12 +5,13 @@
  */
 import { createHmac } from 'node:crypto';
 import type { Bounds } from '../limits.js';
-import type { PeopleView, StoredToken, StoredUser, User } from '../store/people.js';
+import type { StoredToken, StoredUser, User } from '../store/people.js';
 import {
   AdministrationError,
   StoreError,
   type StoreAdministration,
   type StoreTransaction,
+  type StoreView,
 } from '../store/store.js';
 import { record } from './audit.js';
 import { checkName } from './checks.js';
@@ -31,15 +32,7 @@ export interface OpenedSession {
 }
 
 /** Without its password. */
-const userOf = ({ userId, name, role, accountId, account, createdAtMs, lastSeenAtMs }: StoredUser): User => ({
-  userId,
-  name,
-  role,
-  accountId,
-  account,
-  createdAtMs,
-  lastSeenAtMs,
-});
+const userOf = ({ password: _, ...user }: StoredUser): User => user;
 
 /** Shows that a browser was signed in. It follows from the stored password, so a new password makes it void. */
 export const deviceOf = (password: string): string =>
@@ -72,7 +65,7 @@ export class Sessions {
 
   /** @returns `null` if it ended */
   async find(
-    view: PeopleView,
+    view: StoreView,
     hash: string,
   ): Promise<{ readonly user: StoredUser; readonly seenAtMs: number } | null> {
     const session = await view.findSession(hash);
@@ -120,7 +113,7 @@ export class Sessions {
     return this.#store.read((view) => this.#tokensOf(view, userId));
   }
 
-  async #tokensOf(view: PeopleView, userId: number): Promise<readonly StoredToken[]> {
+  async #tokensOf(view: StoreView, userId: number): Promise<readonly StoredToken[]> {
     return (await view.listTokens(userId)).filter(({ expiresAtMs }) => expiresAtMs > this.#nowMs());
   }
 
@@ -164,7 +157,7 @@ export class Sessions {
     });
   }
 
-  async #userOf(view: PeopleView, userId: number): Promise<StoredUser> {
+  async #userOf(view: StoreView, userId: number): Promise<StoredUser> {
     const user = await view.findUser({ userId });
     if (user === null) throw new AdministrationError('You are signed out: sign in again', 'signedOut');
     return user;

@@ -6,18 +6,18 @@
  * is sent again; its entries carry an identity, so an entry whose acknowledgement was lost is written once. While the
  * queue is empty, empty commits probe the writer.
  */
-import { randomBytes } from 'node:crypto';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Allotments } from './allotments.js';
-import type {
-  CommittedBatch,
-  EntryJournal,
-  LedgerEntry,
-  LedgerFault,
-  LedgerWriter,
-  StoreDriver,
-  StoreReader,
+import {
+  newWriter,
+  type CommittedBatch,
+  type EntryJournal,
+  type LedgerEntry,
+  type LedgerFault,
+  type LedgerWriter,
+  type StoreDriver,
+  type StoreReader,
 } from './store.js';
 
 /** An entry without its identity, which the ledger adds. */
@@ -58,8 +58,7 @@ export interface LedgerOptions {
   readonly onCommitted?: ((batch: CommittedBatch) => void) | undefined;
 }
 
-/** A number for one writer of entries. It is random, so that no two runs of any process share it. */
-export const newWriter = (): number => randomBytes(6).readUIntBE(0, 6);
+export { newWriter };
 
 export class Ledger implements LedgerQueue {
   readonly #options: LedgerOptions;

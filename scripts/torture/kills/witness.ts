@@ -8,7 +8,8 @@ import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
 import type { KeyProperties } from '../../../src/store/store.js';
 import { storePath } from '../../../src/store/sqlite/database.js';
-import { toSpeaking, type SpeakingRow } from '../../../src/store/sql/rows.js';
+import { speakingOf, toSpeaking, toVoices, type RowOf } from '../../../src/store/sql/rows.js';
+import { columnsOf } from '../../../src/store/sql/sql.js';
 
 interface Row {
   readonly id: number;
@@ -16,6 +17,17 @@ interface Row {
   readonly kind: string;
   readonly amount: number;
 }
+
+const keyColumns = columnsOf([
+  ...[
+    'api_keys.name',
+    'expires_at_ms',
+    'credit_limit',
+    'voices',
+    ...speakingOf('api_keys'),
+    'suspended_at_ms',
+  ],
+]);
 
 /** Properties of the only key of an account. */
 export interface ChangedKey extends KeyProperties {
@@ -102,25 +114,14 @@ export class Witness {
   keyOf(account: string): ChangedKey {
     const row = this.#open()
       .prepare(
-        `SELECT api_keys.name, expires_at_ms, credit_limit, voices, api_keys.normalize_text, api_keys.speed,
-           api_keys.lexicon, suspended_at_ms
-         FROM api_keys JOIN accounts ON accounts.id = account_id WHERE accounts.name = ?`,
+        `SELECT ${keyColumns} FROM api_keys JOIN accounts ON accounts.id = account_id WHERE accounts.name = ?`,
       )
-      .get(account) as unknown as SpeakingRow & {
-      name: string;
-      expires_at_ms: number | null;
-      credit_limit: number | null;
-      voices: string | null;
-      suspended_at_ms: number | null;
+      .get(account);
+    const { voices, suspendedAtMs, ...key } = row as unknown as RowOf<Omit<KeyProperties, 'voices'>> & {
+      readonly voices: string | null;
+      readonly suspendedAtMs: number | null;
     };
-    return {
-      name: row.name,
-      expiresAtMs: row.expires_at_ms,
-      creditLimit: row.credit_limit,
-      voices: row.voices?.split(',') ?? null,
-      ...toSpeaking(row),
-      isSuspended: row.suspended_at_ms !== null,
-    };
+    return { ...key, ...toSpeaking(key), voices: toVoices(voices), isSuspended: suspendedAtMs !== null };
   }
 
   /** Idempotent. */

@@ -86,10 +86,10 @@ interface CopiedAccount {
   readonly speaking: SpeakingDefaults;
 }
 
-const speakingOf = ([normalize_text, speed, lexicon]: SpeakingFields): SpeakingDefaults =>
-  normalize_text === null && speed === null && lexicon === null
+const speakingOf = ([normalizeText, speed, lexiconId]: SpeakingFields): SpeakingDefaults =>
+  normalizeText === null && speed === null && lexiconId === null
     ? noSpeakingDefaults
-    : toSpeaking({ normalize_text, speed, lexicon });
+    : toSpeaking({ normalizeText, speed, lexiconId });
 
 /** SHA-256 of a key, as `changesSince` returns it. */
 const toText = (hash: Uint8Array): string => Buffer.from(hash).toString('base64');

@@ -6,8 +6,6 @@ import type {
   LinkKind,
   NewAct,
   NewUser,
-  PeopleTransaction,
-  Role,
   StoredLink,
   StoredSession,
   StoredToken,
@@ -15,121 +13,66 @@ import type {
   TokenTerms,
   User,
 } from '../people.js';
-import type { Sql, SqlValue } from './sql.js';
+import { columnsOf, type Sql, type SqlValue } from './sql.js';
 
-interface UserRow {
-  readonly id: number;
-  readonly name: string;
-  readonly role: Role;
-  readonly account_id: number | null;
-  readonly account: string | null;
-  readonly password: string;
-  readonly created_at_ms: number;
-  readonly last_seen_at_ms: number | null;
-}
+const userColumns = columnsOf([
+  ...['users.id AS userId', 'users.name', 'role', 'account_id', 'accounts.name AS account'],
+  ...['users.created_at_ms', 'last_seen_at_ms'],
+]);
+const fromUsers = 'FROM users LEFT JOIN accounts ON accounts.id = account_id';
 
-interface SessionRow {
-  readonly user_id: number;
-  readonly created_at_ms: number;
-  readonly seen_at_ms: number;
-  readonly name: string | null;
-  readonly expires_at_ms: number | null;
-}
+type SessionRow = Omit<StoredSession, 'token'> & {
+  readonly [Name in keyof TokenTerms]: TokenTerms[Name] | null;
+};
 
-interface LinkRow {
-  readonly kind: LinkKind;
-  readonly account_id: number | null;
-  readonly expires_at_ms: number;
-}
-
-interface ActRow {
-  readonly id: number;
-  readonly at_ms: number;
-  readonly actor: string;
-  readonly action: string;
-  readonly subject: string;
-  readonly details: string;
-  readonly account: string | null;
-}
-
-const selectUsers = `
-  SELECT users.id, users.name, role, account_id, accounts.name AS account, password, users.created_at_ms, last_seen_at_ms
-  FROM users LEFT JOIN accounts ON accounts.id = account_id
-`;
+const tokenColumns = columnsOf(['name', 'expires_at_ms', 'created_at_ms', 'seen_at_ms']);
+const sessionColumns = `${tokenColumns}, user_id AS "userId"`;
+const ofActs = ['audit.id AS auditId', 'at_ms', 'actor', 'action', 'subject', 'details'];
+const actColumns = columnsOf([...ofActs, 'accounts.name AS account']);
+const linkColumns = columnsOf(['kind', 'account_id', 'expires_at_ms']);
 
 /** SQLite needs a limit before an offset, and PostgreSQL takes no negative one. */
 const NO_LIMIT = 1_000_000;
 
-const toUser = (row: UserRow): User => ({
-  userId: row.id,
-  name: row.name,
-  role: row.role,
-  accountId: row.account_id,
-  account: row.account,
-  createdAtMs: row.created_at_ms,
-  lastSeenAtMs: row.last_seen_at_ms,
-});
-
-const toTerms = ({ name, expires_at_ms: expiresAtMs }: SessionRow): TokenTerms | null =>
-  name === null || expiresAtMs === null ? null : { name, expiresAtMs };
-
-const toLink = (row: LinkRow): StoredLink => ({
-  kind: row.kind,
-  accountId: row.account_id,
-  expiresAtMs: row.expires_at_ms,
-});
-
-const toAuditRow = (row: ActRow): AuditRow => ({
-  auditId: row.id,
-  atMs: row.at_ms,
-  actor: row.actor,
-  action: row.action,
-  subject: row.subject,
-  details: row.details,
-  account: row.account,
-});
-
 /** In a pattern of LIKE. */
 const likeOf = (text: string): string => text.replaceAll(/[\\%_]/g, String.raw`\$&`);
 
-export class People implements PeopleTransaction {
+export class People {
   protected readonly sql: Sql;
 
   constructor(sql: Sql) {
     this.sql = sql;
   }
 
-  protected async first<Row>(text: string, ...parameters: SqlValue[]): Promise<Row | undefined> {
-    return (await this.sql.all<Row>(text, ...parameters))[0];
+  protected async first<Row>(text: string, ...parameters: SqlValue[]): Promise<Row | null> {
+    return (await this.sql.all<Row>(text, ...parameters))[0] ?? null;
   }
 
   /** @param text ends with RETURNING id */
   protected async insert(text: string, ...parameters: SqlValue[]): Promise<number> {
     const row = await this.first<{ id: number }>(text, ...parameters);
-    if (row === undefined) throw new Error('the statement inserted no row');
+    if (row === null) throw new Error('the statement inserted no row');
     return row.id;
   }
 
   async findUser(by: { readonly userId: number } | { readonly handle: string }): Promise<StoredUser | null> {
-    const row =
-      'userId' in by
-        ? await this.first<UserRow>(`${selectUsers} WHERE users.id = ?`, by.userId)
-        : await this.first<UserRow>(`${selectUsers} WHERE handle = ?`, by.handle);
-    return row === undefined ? null : { ...toUser(row), password: row.password };
+    const [column, value] = 'userId' in by ? ['users.id', by.userId] : ['handle', by.handle];
+    return this.first(`SELECT ${userColumns}, password ${fromUsers} WHERE ${column} = ?`, value);
   }
 
+  /** In the order of their names. @param accountId the members of one account; `null` for the operators */
   async listUsers(accountId: number | null): Promise<User[]> {
-    const rows = await this.sql.all<UserRow>(
-      `${selectUsers} WHERE account_id IS NOT DISTINCT FROM ? ORDER BY handle`,
+    return this.sql.all(
+      `SELECT ${userColumns} ${fromUsers} WHERE account_id IS NOT DISTINCT FROM ? ORDER BY handle`,
       accountId,
     );
-    return rows.map(toUser);
   }
 
   async countOperators(): Promise<number> {
     return this.count("SELECT count(*) AS count FROM users WHERE role = 'operator'");
   }
 
+  /** @returns its id, which no user had before */
   async addUser({ name, handle, role, accountId, password }: NewUser, atMs: number): Promise<number> {
     return this.insert(
       `INSERT INTO users (name, handle, role, account_id, password, created_at_ms)
@@ -142,42 +85,37 @@ export class People implements PeopleTransaction {
     await this.sql.all('UPDATE users SET password = ? WHERE id = ?', password, userId);
   }
 
+  /** With its sessions. */
   async removeUser(userId: number): Promise<void> {
     await this.sql.all('DELETE FROM sessions WHERE user_id = ?', userId);
     await this.sql.all('DELETE FROM users WHERE id = ?', userId);
   }
 
   async findSession(hash: string): Promise<StoredSession | null> {
-    const row = await this.first<SessionRow>('SELECT * FROM sessions WHERE hash = ?', hash);
-    return row === undefined
-      ? null
-      : {
-          userId: row.user_id,
-          createdAtMs: row.created_at_ms,
-          seenAtMs: row.seen_at_ms,
-          token: toTerms(row),
-        };
+    const row = await this.first<SessionRow>(`SELECT ${sessionColumns} FROM sessions WHERE hash = ?`, hash);
+    if (row === null) return null;
+    const { name, expiresAtMs, ...session } = row;
+    return { ...session, token: name === null || expiresAtMs === null ? null : { name, expiresAtMs } };
   }
 
+  /** Tokens of programs too. Those that were seen last, the oldest of them first; some may have ended. */
   async listSessions(sessionsMax: number): Promise<KnownSession[]> {
-    const rows = await this.sql.all<{ readonly hash: string; readonly user_id: number }>(
-      'SELECT hash, user_id FROM sessions ORDER BY seen_at_ms DESC LIMIT ?',
+    const rows = await this.sql.all<KnownSession>(
+      'SELECT hash, user_id AS "userId" FROM sessions ORDER BY seen_at_ms DESC LIMIT ?',
       sessionsMax,
     );
-    return rows.reverse().map(({ hash, user_id: userId }) => ({ hash, userId }));
+    return rows.reverse();
   }
 
+  /** In the order of their names. */
   async listTokens(userId: number): Promise<StoredToken[]> {
-    const rows = await this.sql.all<SessionRow>(
-      'SELECT * FROM sessions WHERE user_id = ? AND name IS NOT NULL ORDER BY name',
+    return this.sql.all(
+      `SELECT ${tokenColumns} FROM sessions WHERE user_id = ? AND name IS NOT NULL ORDER BY name`,
       userId,
     );
-    return rows.flatMap((row) => {
-      const terms = toTerms(row);
-      return terms === null ? [] : [{ ...terms, createdAtMs: row.created_at_ms, seenAtMs: row.seen_at_ms }];
-    });
   }
 
+  /** @param token absent: of a browser */
   async addSession(hash: string, userId: number, atMs: number, token?: TokenTerms): Promise<void> {
     await this.sql.all(
       'INSERT INTO sessions (hash, user_id, created_at_ms, seen_at_ms, name, expires_at_ms) VALUES (?, ?, ?, ?, ?, ?)',
@@ -186,6 +124,7 @@ export class People implements PeopleTransaction {
     await this.sql.all('UPDATE users SET last_seen_at_ms = ? WHERE id = ?', atMs, userId);
   }
 
+  /** Notes activity of a session, and of its user. */
   async seeSession(hash: string, atMs: number): Promise<void> {
     await this.sql.all('UPDATE sessions SET seen_at_ms = ? WHERE hash = ?', atMs, hash);
     await this.sql.all(
@@ -194,6 +133,10 @@ export class People implements PeopleTransaction {
     );
   }
 
+  /**
+   * @param by one session; or all of a user but for one, tokens too; or a token of a user; or all of browsers that began or
+   * were seen before these times
+   */
   async endSessions(
     by:
       | { readonly hash: string }
@@ -217,6 +160,7 @@ export class People implements PeopleTransaction {
       );
   }
 
+  /** Ends the sessions of a user's browsers that were seen least recently. */
   async keepSessions(userId: number, sessionsMax: number): Promise<void> {
     await this.sql.all(
       `DELETE FROM sessions WHERE hash IN (
@@ -228,16 +172,15 @@ export class People implements PeopleTransaction {
   }
 
   async findLink(hash: string): Promise<StoredLink | null> {
-    const row = await this.first<LinkRow>('SELECT * FROM links WHERE hash = ?', hash);
-    return row === undefined ? null : toLink(row);
+    return this.first(`SELECT ${linkColumns} FROM links WHERE hash = ?`, hash);
   }
 
+  /** In the order of their ends. */
   async listLinks(kind: LinkKind, accountId: number | null): Promise<StoredLink[]> {
-    const rows = await this.sql.all<LinkRow>(
-      'SELECT * FROM links WHERE kind = ? AND account_id IS NOT DISTINCT FROM ? ORDER BY expires_at_ms',
+    return this.sql.all(
+      `SELECT ${linkColumns} FROM links WHERE kind = ? AND account_id IS NOT DISTINCT FROM ? ORDER BY expires_at_ms`,
       ...[kind, accountId],
     );
-    return rows.map(toLink);
   }
 
   async countLinks(): Promise<number> {
@@ -248,6 +191,7 @@ export class People implements PeopleTransaction {
     await this.sql.all('INSERT INTO links VALUES (?, ?, ?, ?)', hash, kind, accountId, expiresAtMs);
   }
 
+  /** @param by one link, all of a kind, those that `listLinks` has, or all that have expired at a time */
   async removeLinks(
     by:
       | { readonly hash: string }
@@ -265,13 +209,14 @@ export class People implements PeopleTransaction {
       );
   }
 
+  /** The newest first. @param beforeId only older rows; `null` for the newest */
   async listActs(
     beforeId: number | null,
     rowsMax: number,
     { kind = '', search = '' }: ActFilter = {},
   ): Promise<AuditRow[]> {
-    const rows = await this.sql.all<ActRow>(
-      `SELECT audit.*, accounts.name AS account FROM audit LEFT JOIN accounts ON accounts.id = account_id
+    return this.sql.all(
+      `SELECT ${actColumns} FROM audit LEFT JOIN accounts ON accounts.id = account_id
       WHERE audit.id < ? AND action LIKE ? ESCAPE '\\'
         AND lower(actor || ' ' || action || ' ' || subject || ' ' || details || ' ' || coalesce(accounts.name, ''))
           LIKE lower(?) ESCAPE '\\'
@@ -279,9 +224,9 @@ export class People implements PeopleTransaction {
       ...[beforeId ?? Number.MAX_SAFE_INTEGER, kind === '' ? '%' : `${likeOf(kind)}.%`],
       ...[`%${likeOf(search)}%`, rowsMax],
     );
-    return rows.map(toAuditRow);
   }
 
+  /** @returns the id of the row */
   async record({ atMs, actor, accountId, action, subject, details }: NewAct): Promise<number> {
     return this.insert(
       'INSERT INTO audit (at_ms, actor, account_id, action, subject, details) VALUES (?, ?, ?, ?, ?, ?) RETURNING id',
@@ -289,6 +234,10 @@ export class People implements PeopleTransaction {
     );
   }
 
+  /**
+   * Removes the oldest rows of the audit table: those before a time, or beyond a number of one action, of the members of an
+   * account, or of everybody else (`null`).
+   */
   async trimActs(
     by:
       | { readonly beforeMs: number }

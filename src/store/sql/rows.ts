@@ -1,19 +1,25 @@
 /** Accounts, keys and entries as SQL has them. */
 import type { SpeakingDefaults } from '../../api/speech-settings.js';
-import type { Account, LedgerEntry, ListedKey, Restriction, StoredKey, StoredProperties } from '../store.js';
-import { clamped, type SqlValue } from './sql.js';
+import type { Account, LedgerEntry, Restriction, StoredKey, StoredProperties } from '../records.js';
+import { clamped, columnsOf, type SqlValue } from './sql.js';
 
-/** Columns of `accounts` and of `api_keys`. */
-export interface SpeakingRow {
-  readonly normalize_text: number | null;
-  readonly speed: number | null;
-  readonly lexicon: string | null;
-}
+/** An object of our types as a row: SQL has numbers for truth values. */
+export type RowOf<T> = {
+  readonly [Name in keyof T]: boolean extends T[Name] ? number | Extract<T[Name], null> : T[Name];
+};
 
-export const toSpeaking = ({ normalize_text, speed, lexicon }: SpeakingRow): SpeakingDefaults => ({
-  normalizeText: normalize_text === null ? null : normalize_text === 1,
+/** @param table `accounts` or `api_keys` */
+export const speakingOf = (table: string): readonly string[] =>
+  ['normalize_text', 'speed', 'lexicon AS lexiconId'].map((column) => `${table}.${column}`);
+
+export type SpeakingRow = RowOf<SpeakingDefaults>;
+
+const toTruth = (value: number | null): boolean | null => (value === null ? null : value === 1);
+
+export const toSpeaking = ({ normalizeText, speed, lexiconId }: SpeakingRow): SpeakingDefaults => ({
+  normalizeText: toTruth(normalizeText),
   speed,
-  lexiconId: lexicon,
+  lexiconId,
 });
 
 export const speakingValues = ({ normalizeText, speed, lexiconId }: SpeakingDefaults): SqlValue[] => [
@@ -22,49 +28,40 @@ export const speakingValues = ({ normalizeText, speed, lexiconId }: SpeakingDefa
   lexiconId,
 ];
 
-export interface AccountRow {
-  readonly account_id: number;
-  readonly account: string;
-  readonly metered: number;
-  readonly balance: number;
-  readonly suspended_at_ms: number | null;
-  readonly deleted_at_ms: number | null;
-  readonly account_normalize_text: number | null;
-  readonly account_speed: number | null;
-  readonly account_lexicon: string | null;
-}
+const ofAccounts = [
+  ...['accounts.id AS accountId', 'accounts.name', 'metered', `${clamped('balance')} AS balance`],
+  ...['suspended_at_ms', 'deleted_at_ms', ...speakingOf('accounts')],
+];
+export const accountColumns = columnsOf(ofAccounts);
+/** For rows that are more than an account: see `apart`. */
+export const accountPart = columnsOf(ofAccounts, 'account.');
 
-export interface KeyRow extends AccountRow, SpeakingRow {
-  readonly key_id: number;
-  readonly prefix: string;
-  readonly created_at_ms: number;
-  readonly revoked_at_ms: number | null;
-  readonly name: string;
-  readonly expires_at_ms: number | null;
-  readonly credit_limit: number | null;
-  readonly voices: string | null;
-  readonly by_operator: string;
-  readonly spent: number;
-}
+export type AccountRow = RowOf<Account>;
 
-export interface ListedKeyRow extends KeyRow {
-  readonly characters: number;
-  readonly last_used_at_ms: number | null;
-}
+export const toAccount = <Row extends AccountRow>({ metered, normalizeText, ...row }: Row) => ({
+  ...row,
+  metered: metered === 1,
+  normalizeText: toTruth(normalizeText),
+});
 
-export const accountColumns = `
-  accounts.id AS account_id, accounts.name AS account, metered, ${clamped('balance')} AS balance, suspended_at_ms,
-  deleted_at_ms, accounts.normalize_text AS account_normalize_text, accounts.speed AS account_speed,
-  accounts.lexicon AS account_lexicon
-`;
-const keyColumns = `
-  api_keys.id AS key_id, prefix, api_keys.created_at_ms, revoked_at_ms, api_keys.name, expires_at_ms, credit_limit,
-  voices, by_operator, api_keys.normalize_text, api_keys.speed, api_keys.lexicon, ${clamped('spent')} AS spent, ${accountColumns}
-`;
+/** @returns a row without the columns of `accountPart`, and its account */
+export const apart = <Row extends object>(row: Row): [Row, Account] => {
+  const parts: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
+  for (const [column, value] of Object.entries(row))
+    if (column.startsWith('account.')) parts[1][column.slice('account.'.length)] = value;
+    else parts[0][column] = value;
+  return [parts[0] as Row, toAccount(parts[1] as unknown as AccountRow)];
+};
+
+const keyColumns = `${columnsOf([
+  ...['api_keys.id AS keyId', 'prefix', 'api_keys.created_at_ms', 'revoked_at_ms', 'api_keys.name'],
+  ...['expires_at_ms', 'credit_limit', 'voices', 'by_operator', ...speakingOf('api_keys')],
+  `${clamped('spent')} AS spent`,
+])}, ${accountPart}`;
 
 /** @param condition on columns of `api_keys` and `accounts` */
 export const selectListedKeys = (condition: string): string => `
-  SELECT ${keyColumns}, ${clamped('coalesce(characters, 0)')} AS characters, last_used_at_ms
+  SELECT ${keyColumns}, ${clamped('coalesce(characters, 0)')} AS characters, last_used_at_ms AS "lastUsedAtMs"
   FROM api_keys JOIN accounts ON accounts.id = account_id LEFT JOIN (
     SELECT key_id, sum(characters) AS characters, max(last_at_ms) AS last_used_at_ms
     FROM usage_hours GROUP BY key_id
@@ -95,40 +92,23 @@ export const propertyValues = (properties: StoredProperties): SqlValue[] => [
   properties.byOperator.join(','),
 ];
 
-export const toAccount = (row: AccountRow): Account => ({
-  accountId: row.account_id,
-  name: row.account,
-  metered: row.metered === 1,
-  balance: row.balance,
-  suspendedAtMs: row.suspended_at_ms,
-  deletedAtMs: row.deleted_at_ms,
-  ...toSpeaking({
-    normalize_text: row.account_normalize_text,
-    speed: row.account_speed,
-    lexicon: row.account_lexicon,
-  }),
-});
+export type KeyRow<Key extends StoredKey = StoredKey> = RowOf<
+  Omit<Key, 'account' | 'voices' | 'byOperator'> & {
+    readonly voices: string | null;
+    readonly byOperator: string;
+  }
+>;
 
-export const toKey = (row: KeyRow): StoredKey => ({
-  keyId: row.key_id,
-  prefix: row.prefix,
-  createdAtMs: row.created_at_ms,
-  revokedAtMs: row.revoked_at_ms,
-  name: row.name,
-  expiresAtMs: row.expires_at_ms,
-  creditLimit: row.credit_limit,
-  voices: toVoices(row.voices),
-  byOperator: row.by_operator === '' ? [] : (row.by_operator.split(',') as Restriction[]),
-  ...toSpeaking(row),
-  spent: row.spent,
-  account: toAccount(row),
-});
-
-export const toListedKey = (row: ListedKeyRow): ListedKey => ({
-  ...toKey(row),
-  characters: row.characters,
-  lastUsedAtMs: row.last_used_at_ms,
-});
+export const toKey = <Row extends KeyRow>(row: Row) => {
+  const [{ voices, byOperator, normalizeText, ...key }, account] = apart(row);
+  return {
+    ...key,
+    normalizeText: toTruth(normalizeText),
+    voices: toVoices(voices),
+    byOperator: byOperator === '' ? [] : (byOperator.split(',') as Restriction[]),
+    account,
+  };
+};
 
 /** Appends one entry; an entry that is there already stays one. */
 export const appendSql = `

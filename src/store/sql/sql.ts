@@ -16,3 +16,19 @@ export interface Sql {
 
 /** A sum or balance, clamped to the integers that a number holds. */
 export const clamped = (sum: string): string => `max(min(${sum}, 9007199254740991), -9007199254740991)`;
+
+/**
+ * Columns with the names of our types: `users.created_at_ms` becomes `createdAtMs`, and `users.id AS user_id` `userId`.
+ *
+ * @param prefix of these names
+ */
+export const columnsOf = (columns: readonly string[], prefix = ''): string =>
+  columns
+    .map((column) => {
+      const [value = '', name = value] = column.split(' AS ');
+      const member = name
+        .replace(/^\w+\./, '')
+        .replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+      return `${value} AS "${prefix}${member}"`;
+    })
+    .join(', ');

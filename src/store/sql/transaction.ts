@@ -1,19 +1,18 @@
-/** The parts of an act on accounts and keys. */
+/** What accounts ask of a store in one transaction, in the SQL that all stores share. */
 import type { SpeakingDefaults } from '../../api/speech-settings.js';
-import { newWriter } from '../ledger.js';
 import { AdministrationError } from '../faults.js';
-import type {
-  Account,
-  BalanceChange,
-  KeyKind,
-  StoredProperties,
-  ListedAccount,
-  ListedKey,
-  StoredKey,
-  StoreTransaction,
-  UsageQuestion,
-  UsageRow,
-} from '../store.js';
+import {
+  newWriter,
+  type Account,
+  type BalanceChange,
+  type KeyKind,
+  type ListedAccount,
+  type ListedKey,
+  type StoredKey,
+  type StoredProperties,
+  type UsageQuestion,
+  type UsageRow,
+} from '../records.js';
 import { People } from './people.js';
 import {
   accountColumns,
@@ -26,10 +25,9 @@ import {
   speakingValues,
   toAccount,
   toKey,
-  toListedKey,
   type AccountRow,
   type KeyRow,
-  type ListedKeyRow,
+  type RowOf,
 } from './rows.js';
 import { findUse, readBalanceChanges, readUsageRows } from './usage.js';
 import { clamped, type Sql } from './sql.js';
@@ -43,22 +41,15 @@ export interface KeyBounds {
   readonly storeKeysMax: number;
 }
 
-interface ListedAccountRow extends AccountRow {
-  readonly created_at_ms: number;
-  readonly keys: number;
-  readonly users: number;
-  readonly recent: number;
-}
-
 const listAccounts = `
-  SELECT ${accountColumns}, created_at_ms,
+  SELECT ${accountColumns}, created_at_ms AS "createdAtMs",
     (SELECT count(*) FROM api_keys WHERE account_id = accounts.id AND kind = 'api' AND revoked_at_ms IS NULL) AS keys,
     (SELECT count(*) FROM users WHERE account_id = accounts.id) AS users,
     ${clamped(`(
       SELECT coalesce(sum(characters), 0)
       FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= ?
       WHERE account_id = accounts.id
-    )`)} AS recent
+    )`)} AS "recentCharacters"
   FROM accounts WHERE deleted_at_ms IS NULL AND (CAST(? AS BIGINT) IS NULL OR id = ?) ORDER BY id
 `;
 
@@ -66,7 +57,8 @@ const listAccounts = `
 const KEYS_AT_ONCE = 100;
 const idPlaces = Array.from({ length: KEYS_AT_ONCE }, () => '?').join();
 
-export class Transaction extends People implements StoreTransaction {
+/** The parts of an act. All of them take effect in one commit, or none does. */
+export class Transaction extends People {
   readonly #bounds: KeyBounds;
 
   constructor(sql: Sql, bounds: KeyBounds) {
@@ -75,35 +67,37 @@ export class Transaction extends People implements StoreTransaction {
   }
 
   async findAccount(by: { readonly name: string } | { readonly accountId: number }): Promise<Account | null> {
-    const select = `SELECT ${accountColumns} FROM accounts`;
-    const row =
-      'name' in by
-        ? await this.first<AccountRow>(`${select} WHERE name = ?`, by.name)
-        : await this.first<AccountRow>(`${select} WHERE id = ?`, by.accountId);
-    return row === undefined ? null : toAccount(row);
+    const [column, value] = 'name' in by ? ['name', by.name] : ['id', by.accountId];
+    const row = await this.first<AccountRow>(
+      `SELECT ${accountColumns} FROM accounts WHERE ${column} = ?`,
+      value,
+    );
+    return row && toAccount(row);
   }
 
+  /** Deleted ones included. */
   async accountNames(): Promise<string[]> {
     const rows = await this.sql.all<{ name: string }>('SELECT name FROM accounts');
     return rows.map(({ name }) => name);
   }
 
+  /** Deleted ones included. */
   async countAccounts(): Promise<number> {
     return this.count('SELECT count(*) AS count FROM accounts');
   }
 
+  /**
+   * Those that are not deleted, in the order of their creation.
+   *
+   * @param recentSinceMs see `ListedAccount.recentCharacters`
+   */
   async listAccounts(accountId: number | null, recentSinceMs: number): Promise<ListedAccount[]> {
     const sinceHour = Math.ceil(recentSinceMs / HOUR_MS);
-    const rows = await this.sql.all<ListedAccountRow>(listAccounts, sinceHour, accountId, accountId);
-    return rows.map((row) => ({
-      ...toAccount(row),
-      createdAtMs: row.created_at_ms,
-      keys: row.keys,
-      users: row.users,
-      recentCharacters: row.recent,
-    }));
+    const rows = await this.sql.all<RowOf<ListedAccount>>(listAccounts, sinceHour, accountId, accountId);
+    return rows.map((row) => toAccount(row));
   }
 
+  /** In the order of their creation. */
   async findKeys(
     by:
       | { readonly hash: Uint8Array }
@@ -114,7 +108,7 @@ export class Transaction extends People implements StoreTransaction {
     if ('expiresFromMs' in by) {
       const condition = 'expires_at_ms > ? AND expires_at_ms <= ?';
       const rows = await this.sql.all<KeyRow>(selectKeys(condition), by.expiresFromMs, by.expiresToMs);
-      return rows.map(toKey);
+      return rows.map((row) => toKey(row));
     }
     if ('keyIds' in by) {
       const found: KeyRow[] = [];
@@ -126,29 +120,33 @@ export class Transaction extends People implements StoreTransaction {
         );
         found.push(...(await this.sql.all<KeyRow>(selectKeys(`api_keys.id IN (${idPlaces})`), ...ids)));
       }
-      return found.map(toKey);
+      return found.map((row) => toKey(row));
     }
     const [column, value] =
       'hash' in by ? ['hash', by.hash] : [`substr(prefix, 1, ${by.prefix.length})`, by.prefix];
-    return (await this.sql.all<KeyRow>(selectKeys(`${column} = ?`), value)).map(toKey);
+    return (await this.sql.all<KeyRow>(selectKeys(`${column} = ?`), value)).map((row) => toKey(row));
   }
 
+  /** The same with their use, revoked ones included. */
   async listKeys(
     by: { readonly accountId: number } | { readonly keyId: number } | null,
   ): Promise<ListedKey[]> {
-    const rows =
+    const [condition, ...value] =
       by === null
-        ? await this.sql.all<ListedKeyRow>(selectListedKeys('true'))
+        ? ['true']
         : 'keyId' in by
-          ? await this.sql.all<ListedKeyRow>(selectListedKeys('api_keys.id = ?'), by.keyId)
-          : await this.sql.all<ListedKeyRow>(selectListedKeys('account_id = ?'), by.accountId);
-    return rows.map(toListedKey);
+          ? (['api_keys.id = ?', by.keyId] as const)
+          : (['account_id = ?', by.accountId] as const);
+    const rows = await this.sql.all<KeyRow<ListedKey>>(selectListedKeys(condition), ...value);
+    return rows.map((row) => toKey(row));
   }
 
+  /** Whether there is any key, revoked ones included. */
   async hasKeys(): Promise<boolean> {
-    return (await this.first('SELECT 1 FROM api_keys LIMIT 1')) !== undefined;
+    return (await this.first('SELECT 1 FROM api_keys LIMIT 1')) !== null;
   }
 
+  /** @returns its id; `null` if the account has none yet */
   async findPlaygroundKey(accountId: number): Promise<number | null> {
     const found = await this.first<{ id: number }>(
       "SELECT id FROM api_keys WHERE account_id = ? AND kind = 'playground'",
@@ -157,18 +155,26 @@ export class Transaction extends People implements StoreTransaction {
     return found?.id ?? null;
   }
 
+  /**
+   * When an account, or any (`null`), was used next: to the hour.
+   *
+   * @returns at least `fromMs`; `null` if it was not
+   */
   async findUse(accountId: number | null, fromMs: number): Promise<number | null> {
     return findUse(this.sql, accountId, fromMs);
   }
 
+  /** In the order of time, keys and voices. @param rowsMax the rest follows `after` the last of these rows */
   async readUsageRows(question: UsageQuestion, rowsMax: number): Promise<UsageRow[]> {
     return readUsageRows(this.sql, question, rowsMax);
   }
 
+  /** The newest first. */
   async readBalanceChanges(accountId: number, rowsMax: number): Promise<BalanceChange[]> {
     return readBalanceChanges(this.sql, accountId, rowsMax);
   }
 
+  /** @returns its id */
   async addAccount(name: string, metered: boolean, atMs: number): Promise<number> {
     return this.insert(
       'INSERT INTO accounts (name, metered, created_at_ms) VALUES (?, ?, ?) RETURNING id',
@@ -176,6 +182,7 @@ export class Transaction extends People implements StoreTransaction {
     );
   }
 
+  /** @returns its id. @throws {AdministrationError} the account or the store has, or gets, too many keys */
   async addKey(
     kind: KeyKind,
     accountId: number,
@@ -192,6 +199,7 @@ export class Transaction extends People implements StoreTransaction {
     );
   }
 
+  /** Replaces all its properties. */
   async setKey(keyId: number, properties: StoredProperties): Promise<void> {
     await this.sql.all(
       `UPDATE api_keys SET ${propertyColumns.map((column) => `${column} = ?`).join(', ')} WHERE id = ?`,
@@ -210,10 +218,12 @@ export class Transaction extends People implements StoreTransaction {
     );
   }
 
+  /** @param atMs `null` resumes the account */
   async setSuspended(accountId: number, atMs: number | null): Promise<void> {
     await this.sql.all('UPDATE accounts SET suspended_at_ms = ? WHERE id = ?', atMs, accountId);
   }
 
+  /** Revokes all its keys, the hidden one too. Gives it another name, so that a new account can have its own. */
   async deleteAccount(accountId: number, name: string, atMs: number): Promise<void> {
     await this.sql.all('UPDATE accounts SET name = ?, deleted_at_ms = ? WHERE id = ?', name, atMs, accountId);
     await this.sql.all(
@@ -222,6 +232,7 @@ export class Transaction extends People implements StoreTransaction {
     );
   }
 
+  /** Appends a grant to the ledger. */
   async grant(accountId: number, amount: number, atMs: number): Promise<void> {
     await this.sql.all(
       appendSql,
@@ -269,6 +280,7 @@ export class Transaction extends People implements StoreTransaction {
       );
   }
 
+  /** A key that is revoked already stays as it is. */
   async revokeKey(keyId: number, atMs: number): Promise<void> {
     await this.sql.all(
       'UPDATE api_keys SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL',

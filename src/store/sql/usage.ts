@@ -2,19 +2,19 @@
  * Reports usage. Sums by the hour, which triggers keep, cover all full hours; the ledger itself covers the parts of an
  * hour at the ends of a period. So a report is exact, and quick however long the ledger is.
  */
-import {
-  AdministrationError,
-  type Account,
-  type AccountUsage,
-  type BalanceChange,
-  type UsagePeriod,
-  type UsagePosition,
-  type UsageQuestion,
-  type UsageRow,
-  type Use,
-} from '../store.js';
-import { accountColumns, toAccount, type AccountRow } from './rows.js';
-import { clamped, type Sql } from './sql.js';
+import { AdministrationError } from '../faults.js';
+import type {
+  Account,
+  AccountUsage,
+  BalanceChange,
+  UsagePeriod,
+  UsagePosition,
+  UsageQuestion,
+  UsageRow,
+  Use,
+} from '../records.js';
+import { accountPart, apart } from './rows.js';
+import { clamped, columnsOf, type Sql } from './sql.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -22,7 +22,7 @@ const DAY_MS = 24 * HOUR_MS;
 const names = ['requests', 'characters', 'credits', 'refunded', 'audio_ms'];
 const sums = names.map((name) => `sum(${name}) AS ${name}`).join();
 // A key without use has no sums.
-const clampedSums = names.map((name) => `${clamped(`coalesce(${name}, 0)`)} AS ${name}`).join();
+const clampedSums = columnsOf(names.map((name) => `${clamped(`coalesce(${name}, 0)`)} AS ${name}`));
 /** In the order of `names`. */
 const sumsOfLedger = `
   sum(begins_request), coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0),
@@ -46,45 +46,25 @@ const useOf = (account: string) => `
 `;
 
 const report = (account: string) => `
-  SELECT ${accountColumns}, prefix, revoked_at_ms, ${clampedSums}, first_at_ms, last_at_ms
+  SELECT ${accountPart}, prefix, ${clampedSums}, ${columnsOf(['revoked_at_ms', 'first_at_ms', 'last_at_ms'])}
   FROM accounts LEFT JOIN api_keys ON api_keys.account_id = accounts.id
   LEFT JOIN (${useOf(account)}) AS used ON used.key_id = api_keys.id
   ${account && `WHERE accounts.id = ${account}`} ORDER BY accounts.id, api_keys.id
 `;
 
-interface SumsRow {
-  readonly requests: number;
-  readonly characters: number;
-  readonly credits: number;
-  readonly refunded: number;
-  readonly audio_ms: number;
-}
-
-/** The columns of a key are `null` for an account without keys, those of its use for a key without use. */
-type ReportRow = AccountRow & {
-  readonly [Name in keyof SumsRow | 'first_at_ms' | 'last_at_ms']: number | null;
-} & {
+/** The columns of a key are `null` for an account without keys. */
+interface ReportRow extends Use {
   readonly prefix: string | null;
-  readonly revoked_at_ms: number | null;
-};
-
-const toUse = (row: ReportRow): Use => ({
-  requests: row.requests ?? 0,
-  characters: row.characters ?? 0,
-  credits: row.credits ?? 0,
-  refunded: row.refunded ?? 0,
-  audioMs: row.audio_ms ?? 0,
-  firstAtMs: row.first_at_ms,
-  lastAtMs: row.last_at_ms,
-});
+  readonly revokedAtMs: number | null;
+}
 
 const byAccount = (rows: readonly ReportRow[]): AccountUsage[] => {
   const found = new Map<number, { account: Account; keys: AccountUsage['keys'][number][] }>();
   for (const row of rows) {
-    const usage = found.get(row.account_id) ?? { account: toAccount(row), keys: [] };
-    found.set(row.account_id, usage);
-    if (row.prefix !== null)
-      usage.keys.push({ prefix: row.prefix, revoked: row.revoked_at_ms !== null, use: toUse(row) });
+    const [{ prefix, revokedAtMs, ...use }, account] = apart(row);
+    const usage = found.get(account.accountId) ?? { account, keys: [] };
+    found.set(account.accountId, usage);
+    if (prefix !== null) usage.keys.push({ prefix, revoked: revokedAtMs !== null, use });
   }
   return [...found.values()];
 };
@@ -107,9 +87,14 @@ const partOfHour = (stepMs: number, from: string, to: string) => `
   GROUP BY 1, 2, 3
 `;
 
+const stepColumns = columnsOf([
+  ...['step_ms AS atMs', 'account_id', 'accounts.name AS account'],
+  ...['key_id', 'prefix AS key', 'api_keys.name AS keyName', 'voice'],
+]);
+
 // The step is not a parameter: a number from JavaScript is a float there, and its division too.
 const rowsOfSteps = (stepMs: number) => `
-  SELECT step_ms, account_id, accounts.name AS account, key_id, prefix, api_keys.name, voice, ${clampedSums}
+  SELECT ${stepColumns}, ${clampedSums}
   FROM (
     SELECT key_id, step_ms, voice, ${sums} FROM (
       SELECT key_id, hour * ${HOUR_MS} / ${stepMs} * ${stepMs} AS step_ms, voice, ${sums}
@@ -122,16 +107,6 @@ const rowsOfSteps = (stepMs: number) => `
   WHERE (step_ms, key_id, voice) > (:afterMs, :afterKey, :afterVoice)
   ORDER BY step_ms, key_id, voice LIMIT :rows
 `;
-
-interface StepRow extends SumsRow {
-  readonly step_ms: number;
-  readonly account_id: number;
-  readonly account: string;
-  readonly key_id: number;
-  readonly prefix: string;
-  readonly name: string;
-  readonly voice: string;
-}
 
 /** Before all rows. */
 const FIRST: UsagePosition = { atMs: -1, keyId: 0, voice: '' };
@@ -162,7 +137,7 @@ export const readUsageRows = async (
   const fromHour = Math.ceil(fromMs / HOUR_MS);
   // A period within one hour has no full hour, and the part at its start is all of it.
   const toHour = Math.max(fromHour, Math.floor(toMs / HOUR_MS));
-  const rows = await sql.named<StepRow>(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS), {
+  return sql.named(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS), {
     account: accountId,
     from: fromMs,
     headEnd: Math.min(fromHour * HOUR_MS, toMs),
@@ -175,24 +150,10 @@ export const readUsageRows = async (
     afterVoice: after.voice,
     rows: rowsMax,
   });
-  return rows.map((row) => ({
-    atMs: row.step_ms,
-    accountId: row.account_id,
-    account: row.account,
-    keyId: row.key_id,
-    key: row.prefix,
-    keyName: row.name,
-    voice: row.voice,
-    requests: row.requests,
-    characters: row.characters,
-    credits: row.credits,
-    refunded: row.refunded,
-    audioMs: row.audio_ms,
-  }));
 };
 
 const balanceChanges = `
-  SELECT at_ms, kind, ${clamped('amount')} AS amount FROM (
+  SELECT at_ms AS "atMs", kind, ${clamped('amount')} AS amount FROM (
     SELECT at_ms, 'grant' AS kind, amount FROM ledger WHERE account_id = :account AND kind = 'grant'
     UNION ALL
     SELECT max(last_at_ms), 'spent', sum(refunded - credits)
@@ -207,12 +168,5 @@ export const readBalanceChanges = async (
   accountId: number,
   rowsMax: number,
 ): Promise<BalanceChange[]> => {
-  const rows = await sql.named<{ at_ms: number; kind: BalanceChange['kind']; amount: number }>(
-    balanceChanges,
-    {
-      account: accountId,
-      rows: rowsMax,
-    },
-  );
-  return rows.map(({ at_ms: atMs, kind, amount }) => ({ atMs, kind, amount }));
+  return sql.named(balanceChanges, { account: accountId, rows: rowsMax });
 };

@@ -3,8 +3,8 @@
  * file is still in its place. What another process changes counts from the next request on.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { toSpeaking, toVoices, type SpeakingRow } from '../sql/rows.js';
-import { clamped } from '../sql/sql.js';
+import { toSpeaking, toVoices, type RowOf, type SpeakingRow } from '../sql/rows.js';
+import { clamped, columnsOf } from '../sql/sql.js';
 import type { ActiveKey, CreditState, StoreReader } from '../store.js';
 import { SqliteConnection } from './connection.js';
 import type { SqliteBounds } from './database.js';
@@ -12,35 +12,25 @@ import type { StoreHold } from './hold.js';
 import { openDatabase } from './opening.js';
 import { verifyAtStart } from './verification.js';
 
+const activeColumns = columnsOf([
+  ...['api_keys.id AS keyId', 'account_id', 'accounts.name AS account', 'expires_at_ms', 'voices'],
+  'coalesce(api_keys.normalize_text, accounts.normalize_text) AS normalizeText',
+  'coalesce(api_keys.speed, accounts.speed) AS speed',
+  'coalesce(api_keys.lexicon, accounts.lexicon) AS lexiconId',
+]);
 const findActive = (column: string) => `
-  SELECT api_keys.id, account_id, accounts.name AS account, expires_at_ms, voices,
-    coalesce(api_keys.normalize_text, accounts.normalize_text) AS normalize_text,
-    coalesce(api_keys.speed, accounts.speed) AS speed, coalesce(api_keys.lexicon, accounts.lexicon) AS lexicon
+  SELECT ${activeColumns}
   FROM api_keys JOIN accounts ON accounts.id = account_id
   WHERE api_keys.${column} = ? AND revoked_at_ms IS NULL AND suspended_at_ms IS NULL
 `;
 // One statement reads one snapshot, so the sums and the last entry that they include belong together.
 const creditState = `
-  SELECT metered, ${clamped('balance')} AS balance, credit_limit, ${clamped('spent')} AS spent,
-    (SELECT max(entry) FROM ledger WHERE writer = ?) AS committed_entry
+  SELECT metered, ${clamped('balance')} AS balance, credit_limit AS "creditLimit", ${clamped('spent')} AS spent,
+    coalesce((SELECT max(entry) FROM ledger WHERE writer = ?), 0) AS "committedEntry"
   FROM api_keys JOIN accounts ON accounts.id = account_id WHERE api_keys.id = ?
 `;
 
-interface ActiveRow extends SpeakingRow {
-  readonly id: number;
-  readonly account_id: number;
-  readonly account: string;
-  readonly expires_at_ms: number | null;
-  readonly voices: string | null;
-}
-
-interface CreditRow {
-  readonly metered: number;
-  readonly balance: number;
-  readonly credit_limit: number | null;
-  readonly spent: number;
-  readonly committed_entry: number | null;
-}
+type ActiveRow = Omit<ActiveKey, 'speaking' | 'voices'> & SpeakingRow & { readonly voices: string | null };
 
 const prepare = (database: DatabaseSync) => ({
   findByHash: database.prepare(findActive('hash')),
@@ -71,14 +61,8 @@ export class SqliteReader implements StoreReader {
       'hash' in by ? ask.findByHash.get(by.hash) : ask.findById.get(by.keyId),
     ) as ActiveRow | undefined;
     if (row === undefined) return null;
-    return {
-      keyId: row.id,
-      accountId: row.account_id,
-      account: row.account,
-      expiresAtMs: row.expires_at_ms,
-      voices: toVoices(row.voices),
-      speaking: toSpeaking(row),
-    };
+    const { voices, normalizeText, speed, lexiconId, ...key } = row;
+    return { ...key, voices: toVoices(voices), speaking: toSpeaking({ normalizeText, speed, lexiconId }) };
   }
 
   settledEntry(acknowledged: number): number {
@@ -87,16 +71,9 @@ export class SqliteReader implements StoreReader {
 
   readCredit(keyId: number): CreditState | null {
     const row = this.#connection.use((ask) => ask.creditState.get(this.#writer, keyId)) as
-      | CreditRow
+      | RowOf<CreditState>
       | undefined;
-    if (row === undefined) return null;
-    return {
-      metered: row.metered === 1,
-      balance: row.balance,
-      creditLimit: row.credit_limit,
-      spent: row.spent,
-      committedEntry: row.committed_entry ?? 0,
-    };
+    return row === undefined ? null : { ...row, metered: row.metered === 1 };
   }
 
   probe(): void {

@@ -2,6 +2,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Sql, SqlValue } from '../sql/sql.js';
 
+/** Rows of SQLite have no prototype. */
+const plain = (row: object): unknown => ({ ...row });
+
 export class Statements implements Sql {
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, StatementSync>();
@@ -11,11 +14,13 @@ export class Statements implements Sql {
   }
 
   all<Row>(text: string, ...parameters: SqlValue[]): Row[] {
-    return this.#prepare(text).all(...parameters) as unknown as Row[];
+    return this.#prepare(text)
+      .all(...parameters)
+      .map(plain) as Row[];
   }
 
   named<Row>(text: string, parameters: Readonly<Record<string, SqlValue>>): Row[] {
-    return this.#prepare(text).all(parameters) as unknown as Row[];
+    return this.#prepare(text).all(parameters).map(plain) as Row[];
   }
 
   #prepare(text: string): StatementSync {
