@@ -5,15 +5,22 @@
  * is answered by 200 with the JSON of `answer`, or by an error status with a `Refusal`. Times are milliseconds since 1970.
  */
 import type { tags } from 'typia';
+import type { Invited } from '../accounts/access.js';
+import type { Alert as AlertView } from '../accounts/alerts.js';
+import type { BrowserToken } from '../accounts/browser-tokens.js';
+import type { BalanceRow } from '../accounts/overview.js';
+import type { Webhook } from '../accounts/webhooks.js';
 import type { SpeakingDefaults, Speed } from '../api/speech-settings.js';
-import type { AuditRow, Role, User } from '../store/people.js';
+import type { AuditRow, Role, StoredToken, User } from '../store/people.js';
 import type { HistoryPoint, HistoryRange, HistoryView } from '../history.js';
 import type { RequestEnd, RequestOutcome } from '../recent-requests.js';
 import type { RefusalReason } from '../refusals.js';
-import type { BalanceChange, UsageRow, UsageStep } from '../store/store.js';
+import type { Said } from '../speech/said.js';
+import type { KeyProperties, ListedAccount, ListedKey, UsageRow, UsageStep } from '../store/store.js';
+import type { TrialResult as TrialView } from '../threads/voices.js';
 
 export type { AuditRow, HistoryPoint, HistoryRange, HistoryView, RequestEnd, Role, SpeakingDefaults };
-export type { UsageRow, UsageStep, User };
+export type { AlertView, BalanceRow, Invited, TrialView, UsageRow, UsageStep, User };
 
 type Name = string & tags.MinLength<1> & tags.MaxLength<64>;
 type Password = string & tags.MinLength<10> & tags.MaxLength<256>;
@@ -61,48 +68,14 @@ export interface SessionState {
 }
 
 /** A token of a user, for a program. */
-export interface TokenView {
-  readonly name: string;
-  readonly createdAtMs: number;
-  readonly expiresAtMs: number;
-  /** To the minute. */
-  readonly seenAtMs: number;
-}
+export type TokenView = StoredToken;
 
 /** Its speaking defaults are those of its keys that set nothing. */
-export interface AccountView extends SpeakingDefaults {
-  readonly accountId: number;
-  readonly name: string;
-  readonly metered: boolean;
-  /** Credits left; below zero only if it is not metered. */
-  readonly balance: number;
-  readonly suspendedAtMs: number | null;
-  readonly createdAtMs: number;
-  /** Keys that are not revoked, and users. */
-  readonly keys: number;
-  readonly users: number;
-  /** Charged in the last 30 days. */
-  readonly recentCharacters: number;
-}
+export type AccountView = Omit<ListedAccount, 'deletedAtMs'>;
 
-export interface KeyPropertiesView extends SpeakingDefaults {
-  readonly name: string;
-  readonly expiresAtMs: number | null;
-  readonly creditLimit: number | null;
-  /** `null`: all voices. */
-  readonly voices: readonly string[] | null;
-}
+export type KeyPropertiesView = KeyProperties;
 
-export interface KeyView extends KeyPropertiesView {
-  readonly keyId: number;
-  readonly prefix: string;
-  readonly createdAtMs: number;
-  readonly revokedAtMs: number | null;
-  readonly lastUsedAtMs: number | null;
-  readonly characters: number;
-  /** Credits that count against `creditLimit`. */
-  readonly spent: number;
-}
+export type KeyView = Omit<ListedKey, 'account' | 'byOperator'>;
 
 export interface SpeakingChanges {
   readonly normalizeText?: boolean | null;
@@ -190,12 +163,6 @@ export interface RequestsPage {
   readonly accounts: readonly { readonly accountId: number; readonly account: string }[];
 }
 
-/** The newest first. */
-export interface BalanceRow extends BalanceChange {
-  /** After this row. */
-  readonly balance: number;
-}
-
 export interface VoiceView {
   readonly id: string;
   readonly pack: string;
@@ -209,18 +176,6 @@ export interface VoiceView {
   readonly realTimeFactor: number | null;
   readonly sampleRateHz: number;
   readonly licence: string | null;
-}
-
-/** How a pack spoke when the service tried it on this machine, as `npm run voices -- check` shows it. */
-export interface TrialView {
-  /** Seconds of computing for a second of speech, on one core. */
-  readonly realTimeFactor: number;
-  readonly firstChunkMs: number;
-  /** The longest step. */
-  readonly stepMsMax: number;
-  readonly loadMs: number;
-  /** Memory of the process that tried it, at its highest. */
-  readonly peakMiB: number;
 }
 
 export interface PackView {
@@ -284,49 +239,14 @@ export interface WordsView {
   readonly ownMax: number;
 }
 
-export interface SaidView {
-  readonly spoken: string;
+export interface SaidView extends Omit<Said, 'text'> {
   /** The voice knows phonemes; otherwise each `ipa` is empty. */
   readonly hasPhonemes: boolean;
-  readonly words: readonly {
-    readonly word: string;
-    readonly ipa: string;
-    /** The entry of a lexicon, or the rule, that replaced it. */
-    readonly by?: string;
-  }[];
-}
-
-/** What the users of an account must know soon. */
-export interface AlertView {
-  readonly accountId: number;
-  readonly account: string;
-  /** Less than a week of its use is left; all is spent; keys expire within a week. */
-  readonly cause: 'credit.low' | 'credit.out' | 'keys.expiring';
-  readonly balance: number;
-  /** Of `keys.expiring`: 20 at most. */
-  readonly keys: readonly { readonly name: string; readonly prefix: string; readonly expiresAtMs: number }[];
 }
 
 /** Where this host sends the alerts of an account. */
-export interface WebhookView {
+export interface WebhookView extends Pick<Webhook, 'lastAtMs' | 'lastResult'> {
   readonly url: string | null;
-  /** Of the last attempt. */
-  readonly lastAtMs: number | null;
-  /** Such as `answered 200`. */
-  readonly lastResult: string | null;
-}
-
-/** For one page in a browser: it must connect until then. */
-export interface BrowserToken {
-  readonly token: string;
-  readonly expiresAtMs: number;
-}
-
-/** What an invitation makes of the person who accepts it. */
-export interface Invited {
-  readonly role: Role;
-  /** Of a member. */
-  readonly account: string | null;
 }
 
 export interface InvitationView extends Invited {
