@@ -8,25 +8,55 @@
 import { voicesOf } from '../../accounts/keys.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { quoted } from '../../api/quoted.js';
+import { settingsOf } from '../../api/speech-settings.js';
+import type { ClientFrame } from '../../api/ws-frames.js';
+import type { PartOfAccount } from '../../byte-budget.js';
 import { errors } from '../../errors.js';
-import { forgetLastMatch } from '../../last-match.js';
-import type { RefusalReason } from '../../metrics.js';
-import { askedVoice, type RequestOutcome } from '../../recent-requests.js';
-import type { Waiting } from '../../store/allotments.js';
-import type { TickActions } from '../../tick.js';
 import { describeFault } from '../../fault.js';
+import { forgetLastMatch } from '../../last-match.js';
+import type { Bounds } from '../../limits.js';
+import type { Log } from '../../log.js';
+import { refusalOf, type Metrics, type RefusalReason } from '../../metrics.js';
+import type { Clock } from '../../monotonic.js';
+import { askedVoice, type RequestOutcome } from '../../recent-requests.js';
+import type { FirstAudio } from '../../speech/first-audio.js';
+import type { OpenRefusal, Speech } from '../../speech/speech.js';
+import type { Waiting } from '../../store/allotments.js';
+import type { ActiveKey } from '../../store/store.js';
+import type { TickActions } from '../../tick.js';
 import { Lane, type Tally } from '../sender.js';
 import { traceFields, type Trace } from '../trace.js';
 import { Outbox, type SocketBudgets, type SocketHandle } from './outbox.js';
-import { ContextOpener, type OpenerParts, type StartFrame } from './context-opener.js';
-import type { SocketAct } from './protocol.js';
-import { SessionRecord, type SessionOutcome } from './session-record.js';
-import type { SocketContext } from './socket-context.js';
+import type { SocketAct, SocketProtocol } from './protocol.js';
 import { SignsOfLife } from './signs-of-life.js';
+import { SocketContext } from './socket-context.js';
+import type { SocketLease } from './socket-lease.js';
 
-export interface SessionParts extends OpenerParts {
+type StartFrame = Extract<ClientFrame, { type: 'start' }>;
+
+/** Why a socket ended. `client`: the client closed it, or went away. */
+type SessionOutcome = 'client' | 'revoked' | 'drained' | 'reader-stalled' | 'silent' | 'flooded' | 'failed';
+
+export interface SessionParts {
+  /** The `x-request-id` of the handshake. */
+  readonly id: string;
   /** Of the handshake. */
   readonly trace: Trace | null;
+  /** For the log and the metrics. */
+  readonly route: string;
+  /** As it was read last. */
+  readonly key: () => ActiveKey;
+  readonly protocol: SocketProtocol;
+  readonly speech: Speech;
+  readonly lease: SocketLease;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly bounds: Bounds;
+  /** Ids of flushes that are not completed, in UTF-16 units. */
+  readonly flushIdBudget: PartOfAccount;
+  /** The service takes no new contexts. */
+  readonly isDraining: () => boolean;
   readonly socket: SocketHandle;
   readonly tick: TickActions;
   readonly budgets: SocketBudgets;
@@ -50,8 +80,14 @@ export class Session {
   /** For answers that concern no context. */
   readonly #lane = new Lane();
   readonly #contexts = new Map<string | null, SocketContext>();
-  readonly #opener: ContextOpener;
-  readonly #record: SessionRecord;
+  readonly #startMs: number;
+  #outcome: SessionOutcome | null = null;
+  #openedContexts = 0;
+  #characters = 0;
+  #frames = 0;
+  #firstTextMs: number | undefined;
+  /** Of the first reply with audio. */
+  #firstAudio: FirstAudio | undefined;
   /** The client asked for the end: it comes when no context is left. */
   #isEnding = false;
   #isOver = false;
@@ -63,9 +99,8 @@ export class Session {
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
-    const nowMs = parts.clock();
-    this.#record = new SessionRecord(nowMs);
-    this.#life = new SignsOfLife(parts.bounds, nowMs);
+    this.#startMs = parts.clock();
+    this.#life = new SignsOfLife(parts.bounds, this.#startMs);
     this.#outbox = new Outbox({
       socket: parts.socket,
       tick: parts.tick,
@@ -74,14 +109,6 @@ export class Session {
       queued: parts.queued,
       onOverflow: () => this.flooded(),
       guard: (callback) => this.guard(callback),
-    });
-    this.#opener = new ContextOpener(parts, this.#outbox, this, {
-      guard: (callback) => this.guard(callback),
-      onFirstAudio: (reply) => this.#record.firstAudio(reply),
-      onChange: (changed) => this.#onChange(changed),
-      onAudio: (durationMs, nowMs) => this.#life.handed(durationMs, nowMs),
-      onRefused: (reason, context) => this.#noteRefusal(reason, context),
-      onOver: (over) => this.#onContextOver(over),
     });
   }
 
@@ -113,7 +140,7 @@ export class Session {
 
   /** A whole text message. @param bytes in UTF-8, valid only during the call */
   message(bytes: Buffer): void {
-    this.#record.frames++;
+    this.#frames++;
     this.received();
     this.#do(this.#parts.protocol.read(bytes, this.#contexts), 0);
   }
@@ -125,7 +152,7 @@ export class Session {
 
   /** A binary message. */
   binaryMessage(): void {
-    this.#record.frames++;
+    this.#frames++;
     this.received();
     this.#refuse('frameInvalid', 'invalid frame: binary message', null);
   }
@@ -218,7 +245,7 @@ export class Session {
   closed(code: number, cause?: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { outcome } = this.#record;
+    const outcome = this.#outcome;
     for (const context of this.#contexts.values()) {
       this.#ended(context, outcome === null || outcome === 'client' ? 'aborted' : outcome);
       context.abandon();
@@ -228,10 +255,16 @@ export class Session {
     this.#outbox.close();
     this.#parts.lease.giveBack();
     const { clock, id, lease, log, onOver, route, trace } = this.#parts;
-    const { keyId } = this;
-    const spokenCharacters = lease.settledCharacters;
-    const facts = { requestId: id, ...traceFields(trace), keyId, route, code, cause, spokenCharacters };
-    this.#record.write(log, facts, clock());
+    log.info(
+      {
+        ...{ requestId: id, ...traceFields(trace), keyId: this.keyId, route, code, cause },
+        ...{ spokenCharacters: lease.settledCharacters, status: 101, outcome: outcome ?? 'client' },
+        ...{ contexts: this.#openedContexts, frames: this.#frames, characters: this.#characters },
+        ...this.#firstAudio?.fields(this.#firstTextMs),
+        totalMs: Math.round((clock() - this.#startMs) * 10) / 10,
+      },
+      'socket',
+    );
     onOver(this);
     forgetLastMatch();
   }
@@ -289,7 +322,7 @@ export class Session {
         return true;
       case 'text':
         this.#busyMs = this.#parts.clock();
-        this.#record.text(this.#busyMs);
+        this.#firstTextMs ??= this.#busyMs;
         context.text(act.text, act.pieces);
         // A refusal may have ended it.
         return context.isOpen;
@@ -310,18 +343,63 @@ export class Session {
 
   #start(frame: StartFrame, isTaken: boolean): boolean {
     const { contextId } = frame;
-    const refusal = this.#opener.refusalOf(frame, isTaken, this.#contexts.size);
-    if (refusal !== null)
-      return this.#refuse(refusal.reason, refusal.text, contextId, null, frame.settings.voiceId);
-    const context = this.#opener.open(frame);
+    const refusal = this.#startRefusal(frame, isTaken);
+    if (refusal !== null) return this.#refuse(...refusal, contextId, null, frame.settings.voiceId);
+    const context = this.#open(frame);
     if (context === 'contextPoolExhausted')
       return this.#refuse(context, errors.unavailable.socketText, contextId);
     if (context === 'contextsOfAccountExhausted')
       return this.#refuse(context, errors.contextsExhausted.socketText, contextId);
-    this.#record.openedContexts++;
+    this.#openedContexts++;
     this.#contexts.set(contextId, context);
     context.begin(this.#parts.protocol.started(frame, contextId));
     return true;
+  }
+
+  /** @returns why no context opens; `null`: one may open */
+  #startRefusal({ contextId, settings }: StartFrame, isTaken: boolean): [RefusalReason, string] | null {
+    const { bounds, isDraining, key, speech } = this.#parts;
+    const speakerIds = voicesOf(key(), speech.voices.speakerIds);
+    const id = quoted(contextId ?? 'null', bounds);
+    if (isTaken) return ['frameInvalid', `invalid frame: context_id already in use: ${id}`];
+    if (!speakerIds.includes(settings.voiceId))
+      return ['voiceUnknown', unknownVoiceMessage(settings.voiceId, speakerIds, bounds)];
+    if (isDraining()) return ['draining', errors.unavailable.socketText];
+    if (this.#contexts.size >= bounds.contextsPerSocketMax)
+      return [refusalOf('contextsExhausted'), errors.contextsExhausted.socketText];
+    return null;
+  }
+
+  /** @returns the context, or why it cannot be opened */
+  #open({ contextId, settings, timestamps, format }: StartFrame): SocketContext | OpenRefusal {
+    const { bounds, clock, flushIdBudget, id, key, lease, log } = this.#parts;
+    const { metrics, protocol, route, speech } = this.#parts;
+    const share = lease.share();
+    const settingsNow = () => settingsOf(settings, key().speaking);
+    const options = {
+      // The contexts of a socket count as one listener.
+      ...{ lease: share, group: this, format, framing: protocol.framing, timestamps },
+      ...{ settings: settingsNow(), settingsNow },
+      ...(contextId !== null && { clientContextId: contextId }),
+    };
+    const context = new SocketContext({
+      ...{ clientContextId: contextId, voiceId: settings.voiceId, protocol, lease, share },
+      ...{ outbox: this.#outbox, flushIdBudget, clock, flushesPendingMax: bounds.flushesPendingMax },
+      open: (sink) => speech.open(options, (frame) => this.guard(() => sink(frame))),
+      onChange: (changed) => this.#onChange(changed),
+      onAudio: (durationMs, nowMs) => this.#life.handed(durationMs, nowMs),
+      onFirstAudio: (reply, figure, ms) => {
+        this.#firstAudio ??= reply;
+        metrics.firstAudio(figure, route, format.encoding, ms);
+      },
+      onRefused: (code, refused) => this.#noteRefusal(refusalOf(code), refused),
+      onOver: (over) => this.#onContextOver(over),
+      onFault: (reason) => {
+        metrics.failed(route);
+        log.error({ requestId: id, reason }, 'context of a socket failed');
+      },
+    });
+    return context.openRefusal ?? context;
   }
 
   #endIfAsked(): void {
@@ -399,7 +477,7 @@ export class Session {
 
   /** @param outcome unless the context ended by itself. The refusal that ended one was listed when it came */
   #ended(context: SocketContext, outcome: RequestOutcome): void {
-    this.#record.characters += context.characters;
+    this.#characters += context.characters;
     if (context.outcome !== 'refused') this.#list(context.outcome ?? outcome, context);
   }
 
@@ -423,14 +501,14 @@ export class Session {
 
   /** The library calls the close handler inside `end`. */
   #end(outcome: SessionOutcome, code: number, reason: string): void {
-    this.#record.outcome ??= outcome;
+    this.#outcome ??= outcome;
     this.#outbox.flush();
     this.#parts.socket.end(code, reason);
   }
 
   #drop(outcome: SessionOutcome): void {
     if (this.#isOver) return;
-    this.#record.outcome ??= outcome;
+    this.#outcome ??= outcome;
     this.#parts.socket.close();
   }
 }

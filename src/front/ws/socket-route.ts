@@ -27,7 +27,6 @@ import {
   type WebSocket,
 } from '../uws.js';
 import { specificationProtocol, type SocketProtocol } from './protocol.js';
-import { logRefused } from './session-record.js';
 import type { Session } from './session.js';
 import type { Handshake, OpenSocket, Sockets } from './sockets.js';
 
@@ -223,13 +222,13 @@ const refuse = (
   services.metrics.ended({
     ...{ requestId: id, route, status: 101, outcome: 'refused', refusal: reason, totalMs: 0 },
   });
-  logRefused(services.log, {
-    requestId: id,
-    ...traceFields(trace),
-    route,
-    refusal: reason,
-    code: POLICY_VIOLATION,
-  });
+  services.log.info(
+    {
+      ...{ requestId: id, ...traceFields(trace), route, refusal: reason, code: POLICY_VIOLATION },
+      ...{ status: 101, outcome: reason === 'keyUnknown' ? 'key-unknown' : 'refused' },
+    },
+    'socket',
+  );
 };
 
 const openSession = (
