@@ -33,112 +33,12 @@ export interface TlsFiles {
 /** Which graphs run on the GPU by WebGPU: all, or these (`PACK/GRAPH`). */
 export type GpuGraphs = 'all' | readonly string[];
 
-export interface GpuConfig {
-  /** `GPU_DEVICE`: where a machine has several GPUs; `null`: the provider chooses. */
-  readonly device: string | null;
-  /** `GPU_GRAPHS`; by default all if WebGPU is asked for by name, else none. */
-  readonly graphs: GpuGraphs;
-  /** `GPU_BATCH_MAX`: the most segments that a run on the GPU speaks for. */
-  readonly batchMax: number;
-  readonly batchMaxGiven: boolean;
-  /** `GPU_MEMORY_MAX_MIB`: the most memory of the GPU in the worst case; `null`: not checked. */
-  readonly memoryMaxMiB: number | null;
-}
-
-export interface ConsoleConfig {
-  /** `CONSOLE_HOST`: the address to listen on. */
-  readonly host: string;
-  /** `CONSOLE_PORT`: 0 picks a free port. */
-  readonly port: number;
-  /** `CONSOLE_ORIGIN`: where browsers find the console behind a proxy; `null`: at the address it listens on. */
-  readonly origin: string | null;
-  /** `WEBHOOK_ALLOW`: internal addresses and networks that webhooks of accounts may reach; empty: none. */
-  readonly webhookAllow: readonly string[];
-  /** One of the variables of the listener is set. Otherwise a machine that is too small for the console runs without it. */
-  readonly isGiven: boolean;
-}
-
 /** A listener that speaks the HTTP API of another service, at the address of `HOST`. */
 export interface HttpDialectConfig {
   /** 0 picks a free port. */
   readonly port: number;
   /** The ids of our voices, by the names that its clients use. */
   readonly voices: ReadonlyMap<string, string>;
-}
-
-export interface WyomingConfig {
-  /** `WYOMING_HOST`: the address to listen on. */
-  readonly host: string;
-  /** Other machines reach this address. */
-  readonly isReachable: boolean;
-  /** `WYOMING_PORT`: 0 picks a free port. */
-  readonly port: number;
-  /** `WYOMING_ALLOW`: addresses (`192.168.1.7`) and networks (`192.168.1.0/24`) that may connect; empty: all. */
-  readonly allow: readonly string[];
-  /** `WYOMING_ACCOUNT`: the account that pays; `null`: not given. */
-  readonly account: string | null;
-}
-
-export interface Config {
-  /** `HOST`: the address to listen on. */
-  readonly host: string;
-  /** `PORT`: 0 picks a free port. */
-  readonly port: number;
-  /** `OPS_HOST`: the address of the ops listener (metrics, health), which needs no key. */
-  readonly opsHost: string;
-  /** `OPS_PORT`: its port; 0 picks a free port. */
-  readonly opsPort: number;
-  /** `OPS_NAMES`: names under which it answers, beside addresses, localhost and `OPS_HOST`. */
-  readonly opsNames: readonly string[];
-  /** The console in the browser; `null`: `CONSOLE_PORT` is `off`. */
-  readonly console: ConsoleConfig | null;
-  /** `ELEVENLABS_PORT` and `ELEVENLABS_VOICES`; `null`: off. */
-  readonly elevenLabs: HttpDialectConfig | null;
-  /** `OPENAI_PORT` and `OPENAI_VOICES`; `null`: off. */
-  readonly openAi: HttpDialectConfig | null;
-  /** `BROWSER_PORT`: the listener for pages with tokens; 0 picks a free port, `null`: off. */
-  readonly browserPort: number | null;
-  /** The listener for Home Assistant; `null`: `WYOMING_PORT` is not set. */
-  readonly wyoming: WyomingConfig | null;
-  /** `DATA_DIR`: the store and the first key. */
-  readonly dataDir: string;
-  /** `STORE_URL`: the PostgreSQL database of the store; `null`: it is SQLite in `dataDir`. */
-  readonly storeUrl: string | null;
-  /** `MODELS_DIR`: one folder per voice pack. */
-  readonly modelsDir: string;
-  /** `SYNTHESIS_THREADS`: by default one per core. */
-  readonly synthesisThreads: number;
-  /** `SYNTHESIS_THREADS` is set. Otherwise the plan may take fewer, to fit the memory. */
-  readonly synthesisThreadsGiven: boolean;
-  /** `ACTOR_THREADS`: by default one for three cores. */
-  readonly actorThreads: number;
-  /** `CREDITS_PER_CHARACTER`: the price of a code point of text. */
-  readonly creditsPerCharacter: number;
-  /** `CORS_ORIGINS`: origins of web pages that may call the service; `*` for all, none by default. */
-  readonly corsOrigins: readonly string[];
-  /** `LOG_LEVEL` */
-  readonly logLevel: LogLevel;
-  /** `EXECUTION_PROVIDER`: `auto` uses CUDA if it works, otherwise WebGPU if `GPU_GRAPHS` is set, otherwise the CPU. */
-  readonly executionProvider: ExecutionProvider;
-  readonly gpu: GpuConfig;
-  /** `TLS_CERT` and `TLS_KEY`: with them the service speaks only TLS; `null` without. */
-  readonly tls: TlsFiles | null;
-  /** `MEMORY_MAX_MIB`: the most memory of the worst case; `null`: four fifths of the machine's memory. */
-  readonly memoryMaxMiB: number | null;
-  /** `PACKS_LOADED_MAX`: the most voice packs that a thread loads at once; `null`: as many as the memory allows. */
-  readonly packsLoadedMax: number | null;
-  /** `CONTEXTS_MAX`: bound of open contexts; `null`: the memory sets it. */
-  readonly contextsMax: number | null;
-  /** `SOCKETS_MAX`: bound of open WebSockets; `null`: memory and open files set it. */
-  readonly socketsMax: number | null;
-  /** `OVERLOAD`: at its capacity the service refuses further speech; `late` admits all, and speech comes late. */
-  readonly overload: OverloadPolicy;
-  /** `SOCKETS_PER_KEY`: bound of open WebSockets of one key; `null`: only the account's part bounds them. */
-  readonly socketsPerKey: number | null;
-  /** `KEYS_PER_ACCOUNT`: keys that an account may have, and may get in a day. */
-  readonly keysPerAccountMax: number;
-  /** `DRAIN_SECONDS`, in milliseconds: how long work in flight may go on after SIGTERM. */
-  readonly drainMsMax: number;
 }
 
 const LAST_PORT = 65_535;
@@ -221,20 +121,27 @@ const consoleOrigin = (env: Environment): string | null => {
   return origin;
 };
 
-const consoleConfig = (env: Environment): ConsoleConfig | null => {
+const consoleConfig = (env: Environment) => {
   if (nonEmpty(env, 'CONSOLE_PORT', '').toLowerCase() === 'off') return null;
   return {
+    /** `CONSOLE_HOST`: the address to listen on. */
     host: nonEmpty(env, 'CONSOLE_HOST', '127.0.0.1'),
+    /** `CONSOLE_PORT`: 0 picks a free port. */
     port: integer(env, 'CONSOLE_PORT', 8081, 0, LAST_PORT, ', or off'),
+    /** `CONSOLE_ORIGIN`: where browsers find the console behind a proxy; `null`: at the address it listens on. */
     origin: consoleOrigin(env),
+    /** `WEBHOOK_ALLOW`: internal addresses and networks that webhooks of accounts may reach; empty: none. */
     webhookAllow: networks(env, 'WEBHOOK_ALLOW'),
+    /** One of the variables of the listener is set. Otherwise a machine that is too small for the console runs without it. */
     isGiven: ['CONSOLE_HOST', 'CONSOLE_PORT', 'CONSOLE_ORIGIN'].some(
       (name) => nonEmpty(env, name, '') !== '',
     ),
   };
 };
 
-const gpuConfig = (env: Environment, provider: ExecutionProvider): GpuConfig => {
+export type ConsoleConfig = NonNullable<ReturnType<typeof consoleConfig>>;
+
+const gpuConfig = (env: Environment, provider: ExecutionProvider) => {
   const device = nonEmpty(env, 'GPU_DEVICE', '').toLowerCase();
   if (device !== '' && !/^(?:\d{1,2}|[0-9a-f]{4}:[0-9a-f]{4})$/.test(device))
     throw new ConfigError(
@@ -248,14 +155,21 @@ const gpuConfig = (env: Environment, provider: ExecutionProvider): GpuConfig => 
       `GPU_GRAPHS must be all, or a list such as syrinx-en/decoder,syrinx-en/frames, not "${raw}"` +
         (raw === 'measured' ? ': the service no longer measures which graphs are faster on the GPU' : ''),
     );
+  const graphs: GpuGraphs = raw === 'all' || (raw === '' && provider === 'webgpu') ? 'all' : names;
   return {
+    /** `GPU_DEVICE`: where a machine has several GPUs; `null`: the provider chooses. */
     device: device || null,
-    graphs: raw === 'all' || (raw === '' && provider === 'webgpu') ? 'all' : names,
+    /** `GPU_GRAPHS`; by default all if WebGPU is asked for by name, else none. */
+    graphs,
+    /** `GPU_BATCH_MAX`: the most segments that a run on the GPU speaks for. */
     batchMax: integer(env, 'GPU_BATCH_MAX', 16, 1, 64),
     batchMaxGiven: nonEmpty(env, 'GPU_BATCH_MAX', '') !== '',
+    /** `GPU_MEMORY_MAX_MIB`: the most memory of the GPU in the worst case; `null`: not checked. */
     memoryMaxMiB: optionalInteger(env, 'GPU_MEMORY_MAX_MIB', 64, 2 ** 24),
   };
 };
+
+export type GpuConfig = ReturnType<typeof gpuConfig>;
 
 /** `NAME=voice,NAME=voice`: names of other services for our voices. The packs are read later, so voices are not checked here. */
 const voiceNames = (env: Environment, name: string): ReadonlyMap<string, string> => {
@@ -300,7 +214,7 @@ const networks = (env: Environment, name: string): readonly string[] => {
 };
 
 /** Its clients have no keys. So other machines may use it only if the operator names them, and the account that pays. */
-const wyomingConfig = (env: Environment): WyomingConfig | null => {
+const wyomingConfig = (env: Environment) => {
   const port = optionalInteger(env, 'WYOMING_PORT', 0, LAST_PORT);
   if (port === null) return null;
   const host = nonEmpty(env, 'WYOMING_HOST', '127.0.0.1');
@@ -312,8 +226,21 @@ const wyomingConfig = (env: Environment): WyomingConfig | null => {
       `WYOMING_HOST is ${host}, which other machines reach, and Wyoming has no keys: ` +
         'set WYOMING_ALLOW to the addresses that may connect and WYOMING_ACCOUNT to the account that pays',
     );
-  return { host, isReachable, port, allow, account };
+  return {
+    /** `WYOMING_HOST`: the address to listen on. */
+    host,
+    /** Other machines reach this address. */
+    isReachable,
+    /** `WYOMING_PORT`: 0 picks a free port. */
+    port,
+    /** `WYOMING_ALLOW`: addresses (`192.168.1.7`) and networks (`192.168.1.0/24`) that may connect; empty: all. */
+    allow,
+    /** `WYOMING_ACCOUNT`: the account that pays; `null`: not given. */
+    account,
+  };
 };
+
+export type WyomingConfig = NonNullable<ReturnType<typeof wyomingConfig>>;
 
 /** Both or neither: no service is better than one without the encryption that its operator relies on. */
 const tlsFiles = (env: Environment): TlsFiles | null => {
@@ -345,42 +272,73 @@ const CORES_AN_ACTOR_THREAD = 3;
  * @param env the process environment, or a substitute
  * @throws {ConfigError} with the variable, the values that it takes and its value
  */
-export const readConfig = (env: Environment): Config => {
+export const readConfig = (env: Environment) => {
   const cores = availableParallelism();
   const executionProvider = oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto');
   return Object.freeze({
+    /** `HOST`: the address to listen on. */
     host: nonEmpty(env, 'HOST', '127.0.0.1'),
+    /** `PORT`: 0 picks a free port. */
     port: integer(env, 'PORT', 8080, 0, LAST_PORT),
+    /** `OPS_HOST`: the address of the ops listener (metrics, health), which needs no key. */
     opsHost: nonEmpty(env, 'OPS_HOST', '127.0.0.1'),
+    /** `OPS_PORT`: its port; 0 picks a free port. */
     opsPort: integer(env, 'OPS_PORT', 9464, 0, LAST_PORT),
+    /** `OPS_NAMES`: names under which it answers, beside addresses, localhost and `OPS_HOST`. */
     opsNames: hostNames(env, 'OPS_NAMES'),
+    /** The console in the browser; `null`: `CONSOLE_PORT` is `off`. */
     console: consoleConfig(env),
+    /** `ELEVENLABS_PORT` and `ELEVENLABS_VOICES`; `null`: off. */
     elevenLabs: httpDialect(
       optionalInteger(env, 'ELEVENLABS_PORT', 0, LAST_PORT),
       voiceNames(env, 'ELEVENLABS_VOICES'),
     ),
+    /** `OPENAI_PORT` and `OPENAI_VOICES`; `null`: off. */
     openAi: httpDialect(optionalInteger(env, 'OPENAI_PORT', 0, LAST_PORT), voiceNames(env, 'OPENAI_VOICES')),
+    /** `BROWSER_PORT`: the listener for pages with tokens; 0 picks a free port, `null`: off. */
     browserPort: optionalInteger(env, 'BROWSER_PORT', 0, LAST_PORT),
+    /** The listener for Home Assistant; `null`: `WYOMING_PORT` is not set. */
     wyoming: wyomingConfig(env),
+    /** `DATA_DIR`: the store and the first key. */
     dataDir: resolve(nonEmpty(env, 'DATA_DIR', './data')),
+    /** `STORE_URL`: the PostgreSQL database of the store; `null`: it is SQLite in `dataDir`. */
     storeUrl: storeUrl(env),
+    /** `MODELS_DIR`: one folder per voice pack. */
     modelsDir: resolve(nonEmpty(env, 'MODELS_DIR', './models')),
+    /** `SYNTHESIS_THREADS`: by default one per core. */
     synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),
+    /** `SYNTHESIS_THREADS` is set. Otherwise the plan may take fewer, to fit the memory. */
     synthesisThreadsGiven: nonEmpty(env, 'SYNTHESIS_THREADS', '') !== '',
+    /** `ACTOR_THREADS`: by default one for three cores. */
     actorThreads: integer(env, 'ACTOR_THREADS', Math.ceil(cores / CORES_AN_ACTOR_THREAD), 1, 64),
+    /** `CREDITS_PER_CHARACTER`: the price of a code point of text. */
     creditsPerCharacter: integer(env, 'CREDITS_PER_CHARACTER', 1, 0, 1_000_000),
+    /** `CORS_ORIGINS`: origins of web pages that may call the service; `*` for all, none by default. */
     corsOrigins: origins(env, 'CORS_ORIGINS'),
+    /** `LOG_LEVEL` */
     logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
+    /** `EXECUTION_PROVIDER`: `auto` uses CUDA if it works, otherwise WebGPU if `GPU_GRAPHS` is set, otherwise the CPU. */
     executionProvider,
     gpu: gpuConfig(env, executionProvider),
+    /** `TLS_CERT` and `TLS_KEY`: with them the service speaks only TLS; `null` without. */
     tls: tlsFiles(env),
+    /** `MEMORY_MAX_MIB`: the most memory of the worst case; `null`: four fifths of the machine's memory. */
     memoryMaxMiB: optionalInteger(env, 'MEMORY_MAX_MIB', 64, 2 ** 24),
+    /** `PACKS_LOADED_MAX`: the most voice packs that a thread loads at once; `null`: as many as the memory allows. */
     packsLoadedMax: optionalInteger(env, 'PACKS_LOADED_MAX', 2, 10_000),
+    /** `CONTEXTS_MAX`: bound of open contexts; `null`: the memory sets it. */
     contextsMax: optionalInteger(env, 'CONTEXTS_MAX', 1, 1_000_000),
+    /** `SOCKETS_MAX`: bound of open WebSockets; `null`: memory and open files set it. */
     socketsMax: optionalInteger(env, 'SOCKETS_MAX', 1, 1_000_000),
+    /** `OVERLOAD`: at its capacity the service refuses further speech; `late` admits all, and speech comes late. */
     overload: oneOf(env, 'OVERLOAD', overloadPolicies, 'refuse'),
+    /** `SOCKETS_PER_KEY`: bound of open WebSockets of one key; `null`: only the account's part bounds them. */
     socketsPerKey: optionalInteger(env, 'SOCKETS_PER_KEY', 1, 1_000_000),
+    /** `KEYS_PER_ACCOUNT`: keys that an account may have, and may get in a day. */
     keysPerAccountMax: integer(env, 'KEYS_PER_ACCOUNT', limits.keysPerAccountMax, 1, 1_000_000),
+    /** `DRAIN_SECONDS`, in milliseconds: how long work in flight may go on after SIGTERM. */
     drainMsMax: 1_000 * integer(env, 'DRAIN_SECONDS', limits.drainMsMax / 1_000, 1, 86_400),
   });
 };
+
+export type Config = ReturnType<typeof readConfig>;
