@@ -10,31 +10,6 @@ import { isIP } from 'node:net';
 import type { ErrorCode } from '../errors.js';
 import type { HttpRequest } from './uws.js';
 
-export interface RequestHead {
-  /** `x-api-key`; empty if absent. */
-  readonly apiKey: string;
-  /** `xi-api-key`, the header of a dialect; empty if absent. */
-  readonly xiApiKey: string;
-  /** As sent; empty if absent. */
-  readonly authorization: string;
-  readonly contentType: string | undefined;
-  readonly host: string;
-  /** As sent; empty if absent. */
-  readonly cookie: string;
-  /** How a browser relates the page that asks to this address: `sec-fetch-site`; empty if absent. */
-  readonly fetchSite: string;
-  /** What proxies say of the client's address: `x-forwarded-for`; empty if absent. */
-  readonly forwardedFor: string;
-  /** A browser asks whether a page of another origin may send a request: `access-control-request-method`. */
-  readonly isPreflight: boolean;
-  /** As sent, without the question mark; empty if absent. */
-  readonly query: string;
-  /** The value of the parameter of a path such as `/v1/voices/:id`; empty if the path has none. */
-  readonly parameter: string;
-  /** Declared bytes of the body; 0 if nothing was declared. */
-  readonly contentLength: number;
-}
-
 /**
  * The client's address as the proxy in front of us saw it, without the port that some proxies add. Empty without a proxy, or
  * if it is no address: what counts by address keeps it. What comes before it, a client can write.
@@ -62,94 +37,56 @@ export const keyIn = ({
 /** After it, where the next request begins is in doubt: the connection must close. */
 export type HeadFault = Extract<ErrorCode, 'badRequest' | 'lengthRequired'>;
 
-export const readRequestHead = (req: HttpRequest): RequestHead | HeadFault => {
-  const seen: Record<
-    | 'apiKey'
-    | 'xiApiKey'
-    | 'authorization'
-    | 'contentType'
-    | 'requestedMethod'
-    | 'cookie'
-    | 'fetchSite'
-    | 'forwardedFor'
-    | 'host'
-    | 'length'
-    | 'coding',
-    string | undefined
-  > = {
-    apiKey: undefined,
-    xiApiKey: undefined,
-    authorization: undefined,
-    contentType: undefined,
-    requestedMethod: undefined,
-    cookie: undefined,
-    fetchSite: undefined,
-    forwardedFor: undefined,
-    host: undefined,
-    length: undefined,
-    coding: undefined,
-  };
-  const repeated: string[] = [];
-  const once = (field: 'host' | 'length', value: string): void => {
-    if (seen[field] !== undefined) repeated.push(field);
-    seen[field] = value;
-  };
+/** The headers that are read. Of several the first one counts, but for `x-forwarded-for`. */
+const wanted: ReadonlySet<string> = new Set([
+  ...[
+    'host',
+    'content-length',
+    'content-type',
+    'transfer-encoding',
+    'x-api-key',
+    'xi-api-key',
+    'authorization',
+  ],
+  ...['access-control-request-method', 'cookie', 'sec-fetch-site', 'x-forwarded-for'],
+]);
+
+export const readRequestHead = (req: HttpRequest) => {
+  const seen = new Map<string, string>();
+  let isAmbiguous = false as boolean;
   req.forEach((name, value) => {
-    switch (name) {
-      case 'host':
-        once('host', value);
-        break;
-      case 'content-length':
-        once('length', value);
-        break;
-      case 'transfer-encoding':
-        seen.coding = value;
-        break;
-      case 'x-api-key':
-        seen.apiKey ??= value;
-        break;
-      case 'xi-api-key':
-        seen.xiApiKey ??= value;
-        break;
-      case 'authorization':
-        seen.authorization ??= value;
-        break;
-      case 'content-type':
-        seen.contentType ??= value;
-        break;
-      case 'access-control-request-method':
-        seen.requestedMethod ??= value;
-        break;
-      case 'cookie':
-        seen.cookie ??= value;
-        break;
-      case 'sec-fetch-site':
-        seen.fetchSite ??= value;
-        break;
-      case 'x-forwarded-for':
-        // Of several headers, the proxy in front of us wrote the last.
-        seen.forwardedFor = value;
-        break;
-      default:
-    }
+    if (!wanted.has(name)) return;
+    if (seen.has(name)) isAmbiguous ||= name === 'host' || name === 'content-length';
+    // The proxy in front of us wrote the last one.
+    if (!seen.has(name) || name === 'x-forwarded-for') seen.set(name, value);
   });
-  const { apiKey, xiApiKey, authorization, contentType, requestedMethod } = seen;
-  const { cookie, fetchSite, forwardedFor, host, length, coding } = seen;
-  if (coding !== undefined) return 'lengthRequired';
-  if (repeated.length > 0 || !host) return 'badRequest';
+  const valueOf = (name: string): string => seen.get(name) ?? '';
+  const length = seen.get('content-length');
+  if (seen.has('transfer-encoding')) return 'lengthRequired';
+  if (isAmbiguous || valueOf('host') === '') return 'badRequest';
   if (length !== undefined && !/^\d{1,15}$/.test(length)) return 'badRequest';
+  // Headers are as they were sent, and empty if absent.
   return {
-    apiKey: apiKey ?? '',
-    xiApiKey: xiApiKey ?? '',
-    authorization: authorization ?? '',
-    contentType,
-    host,
-    cookie: cookie ?? '',
-    fetchSite: fetchSite ?? '',
-    forwardedFor: forwardedFor ?? '',
-    isPreflight: requestedMethod !== undefined,
+    apiKey: valueOf('x-api-key'),
+    /** The header of a dialect. */
+    xiApiKey: valueOf('xi-api-key'),
+    authorization: valueOf('authorization'),
+    contentType: seen.get('content-type'),
+    host: valueOf('host'),
+    cookie: valueOf('cookie'),
+    /** How a browser relates the page that asks to this address. */
+    fetchSite: valueOf('sec-fetch-site'),
+    /** What proxies say of the client's address. */
+    forwardedFor: valueOf('x-forwarded-for'),
+    /** A browser asks whether a page of another origin may send a request. */
+    isPreflight: seen.has('access-control-request-method'),
+    /** Without the question mark; empty if absent. */
     query: req.getQuery(),
+    /** The value of the parameter of a path such as `/v1/voices/:id`; empty if the path has none. */
     parameter: req.getParameter(0) ?? '',
+    /** Declared bytes of the body; 0 if nothing was declared. */
     contentLength: Number(length ?? 0),
   };
 };
+
+export type RequestHead = Readonly<Exclude<ReturnType<typeof readRequestHead>, HeadFault>>;
