@@ -91,23 +91,6 @@ export interface ConnectOptions {
   readonly random?: () => number;
 }
 
-export interface Settings {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly backoff: Backoff;
-  readonly attemptsMax: number;
-  readonly connectTimeoutMs: number;
-  readonly pingIntervalMs: number;
-  readonly closeTimeoutMs: number;
-  readonly receiveBufferBytesMax: number;
-  readonly consumerStallMsMax: number;
-  readonly sendBufferBytesMax: number;
-  readonly contextsMax: number;
-  readonly onEvent: (event: ConnectionEvent) => void;
-  readonly clock: Clock;
-  readonly random: () => number;
-}
-
 const path = '/v1/tts/ws';
 
 const socketUrl = (given: string | URL): string => {
@@ -171,7 +154,7 @@ export const checkContextOptions = (options: ContextOptions): void => {
 };
 
 /** Options with their defaults. @throws {TypeError} an option is invalid */
-export const settingsOf = (options: ConnectOptions): Settings => {
+export const settingsOf = (options: ConnectOptions) => {
   refuseUnknown('connect', options, connectNames);
   if (typeof options.reconnect === 'object') refuseUnknown('reconnect', options.reconnect, reconnectNames);
   // Callers in JavaScript pass an environment variable that is not set.
@@ -184,7 +167,7 @@ export const settingsOf = (options: ConnectOptions): Settings => {
     options.reconnect === false ? { attemptsMax: 1 } : { ...options.reconnect };
   return {
     url: socketUrl(options.url),
-    headers: { ...options.headers, 'x-api-key': options.apiKey },
+    headers: { ...options.headers, 'x-api-key': options.apiKey } as Readonly<Record<string, string>>,
     backoff: {
       firstMs: reconnect.firstMs ?? advisedBackoff.firstMs,
       capMs: reconnect.capMs ?? advisedBackoff.capMs,
@@ -202,6 +185,8 @@ export const settingsOf = (options: ConnectOptions): Settings => {
     random: options.random ?? Math.random,
   };
 };
+
+export type Settings = Readonly<ReturnType<typeof settingsOf>>;
 
 export interface AudioFormat {
   readonly encoding: Encoding;

@@ -81,39 +81,6 @@ export interface Listening {
   readonly dialectPorts: Readonly<Record<string, number>>;
 }
 
-export interface Server {
-  /** What is open now. */
-  readonly figures: Pick<Figures, 'streams' | 'sockets' | 'bufferedBytes'>;
-  /** For a further listener. */
-  readonly shared: Shared;
-  /** The readiness of the stages below, and `draining`. */
-  readonly readiness: Readiness;
-  /**
-   * @returns the ports, chosen by the system where the configured one is 0
-   * @throws {ListenError}
-   */
-  listen(): Promise<Listening>;
-  /**
-   * New connections get this certificate; open ones keep theirs. Only for a server with TLS.
-   *
-   * @returns false if it is the one before
-   * @throws {CertificateError} and nothing changes
-   */
-  renewCertificate(certificate: Certificate): boolean;
-  /**
-   * Takes no new connections, and soon no new speech: then requests for speech are answered 503, and WebSockets close
-   * (1001) as soon as they speak nothing. This begins after `drainLingerMs`, so that a client that has just connected is
-   * served, or at once if every connection has a request in flight. What is in flight goes on. Idempotent.
-   */
-  stopAccepting(): void;
-  /** Requests without a complete answer, and WebSockets. */
-  readonly inFlight: number;
-  /** Resolves when nothing is in flight. */
-  whenIdle(): Promise<void>;
-  /** Ends everything now. Idempotent. */
-  close(): void;
-}
-
 /**
  * When refusals begin after the port is closed. A client that has just connected has its request on the way, and a proxy
  * that gets a 503 tries no other service: so refusals wait where connections have no request.
@@ -176,7 +143,7 @@ const byKey =
     else replyError(exchange, caller.code);
   };
 
-export const createServer = (parts: ServerParts): Server => {
+export const createServer = (parts: ServerParts) => {
   const { admission, bounds, config, log, metrics, readiness, speech } = parts;
   const { clock = monotonicMs, certificate = null } = parts;
   const cors = new Cors(config.corsOrigins);
@@ -223,7 +190,6 @@ export const createServer = (parts: ServerParts): Server => {
       addRoutes(app, services, routes);
     },
   });
-  const inFlight = (): number => services.registry.size + sockets.size;
   const stopAccepting = (): void => {
     for (const each of [listener, ...further]) each.stopAccepting();
     const openSockets = socketRoutes.reduce((sum, route) => sum + sockets.ofRoute(route).open, 0);
@@ -231,8 +197,10 @@ export const createServer = (parts: ServerParts): Server => {
   };
 
   return {
+    /** The readiness of the stages below, and `draining`. */
     readiness: ready,
-    get figures() {
+    /** What is open now. */
+    get figures(): Pick<Figures, 'streams' | 'sockets' | 'bufferedBytes'> {
       const { streams, bufferedBytes } = figuresOf(services.registry, speechRoutes);
       for (const route of socketRoutes) streams.set(route, sockets.ofRoute(route).speaking);
       return {
@@ -241,27 +209,46 @@ export const createServer = (parts: ServerParts): Server => {
         bufferedBytes: bufferedBytes + services.resultBudget.taken + sockets.bufferedBytes,
       };
     },
+    /** For a further listener. */
     shared,
-    async listen() {
+    /**
+     * @returns the ports, chosen by the system where the configured one is 0
+     * @throws {ListenError}
+     */
+    async listen(): Promise<Listening> {
       const port = await listener.listen();
       const dialectPorts: Record<string, number> = {};
       for (const other of further) dialectPorts[other.name] = await other.listen();
       return { port, dialectPorts };
     },
-    renewCertificate(renewed) {
+    /**
+     * New connections get this certificate; open ones keep theirs. Only for a server with TLS.
+     *
+     * @returns false if it is the one before
+     * @throws {CertificateError} and nothing changes
+     */
+    renewCertificate(renewed: Certificate): boolean {
       if (!listener.renew(renewed)) return false;
       for (const other of further) other.renewCertificate(renewed);
       return true;
     },
+    /**
+     * Takes no new connections, and soon no new speech: then requests for speech are answered 503, and WebSockets close
+     * (1001) as soon as they speak nothing. This begins after `drainLingerMs`, so that a client that has just connected is
+     * served, or at once if every connection has a request in flight. What is in flight goes on. Idempotent.
+     */
     stopAccepting,
-    get inFlight() {
-      return inFlight();
+    /** Requests without a complete answer, and WebSockets. */
+    get inFlight(): number {
+      return services.registry.size + sockets.size;
     },
-    whenIdle: async () => {
+    /** Resolves when nothing is in flight. */
+    whenIdle: async (): Promise<void> => {
       if (linger.hasBegun) await linger.whenRefusing;
       await Promise.all([services.registry.whenIdle(), sockets.whenIdle()]);
     },
-    close() {
+    /** Ends everything now. Idempotent. */
+    close(): void {
       if (isClosed) return;
       stopAccepting();
       linger.refuse();
@@ -273,3 +260,5 @@ export const createServer = (parts: ServerParts): Server => {
     },
   };
 };
+
+export type Server = ReturnType<typeof createServer>;

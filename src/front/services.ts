@@ -6,7 +6,7 @@ import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import { inSlices } from '../slices.js';
-import { createTickActions, TickCount, type TickActions } from '../tick.js';
+import { createTickActions, TickCount } from '../tick.js';
 import type { Connections } from './connections.js';
 import type { KeysInUse } from './keys-in-use.js';
 import type { OriginPolicy } from './cors.js';
@@ -22,7 +22,8 @@ export interface InFlight {
   drop(outcome: 'failed'): void;
 }
 
-export interface Services {
+/** What a listener brings; the rest is shared. */
+export interface ListenerServices {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -30,50 +31,31 @@ export interface Services {
   readonly cors: OriginPolicy;
   /** How the listener words its errors. */
   readonly errors: ErrorShape;
-  /** Comes before the routes of the listener in the log and the metrics: '' for the public port, `elevenlabs:` ... */
-  readonly routePrefix: string;
   /** Of the listener. */
   readonly connections: Connections;
-  /** Whether a proxy in front of the listener says where clients are. */
-  readonly isBehindProxy: boolean;
-  readonly registry: Registry<InFlight>;
-  readonly pulse: Pulse;
-  readonly tick: TickActions;
-  /** Whole answers that were sent at once. */
-  readonly answers: TickCount;
   /** What is open for a key ends with it. */
   readonly keys: KeysInUse;
-  /** What each account may use of this thread. */
-  readonly turns: Turns;
-  /** Bytes of bodies that are arriving, or wait for the turn of their account. */
-  readonly bodyBudget: KeyedBudget;
-  /** Code points of the texts of requests in flight. */
-  readonly textBudget: KeyedBudget;
-  /** Bytes of results in memory. */
-  readonly resultBudget: KeyedBudget;
-  /** Bytes of results in temporary files. */
-  readonly spoolBudget: KeyedBudget;
-  /** Temporary files. */
-  readonly spoolFileBudget: KeyedBudget;
 }
 
 /** The pulse beats this often between two re-arms. */
 const BEATS_A_REARM = 4;
 
 /** Further listeners take these with their own errors, and a prefix or a registry. They share the budgets. */
-export const createServices = (
-  parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'connections' | 'cors' | 'errors' | 'keys'>,
-): Services => {
+export const createServices = (parts: ListenerServices) => {
   const { bounds, clock } = parts;
   const tick = createTickActions();
   return {
     ...parts,
     tick,
+    /** Whole answers that were sent at once. */
     answers: new TickCount(tick),
+    /** Comes before the routes of the listener in the log and the metrics: '' for the public port, `elevenlabs:` ... */
     routePrefix: '',
+    /** Whether a proxy in front of the listener says where clients are. */
     isBehindProxy: false,
-    registry: new Registry(),
+    registry: new Registry<InFlight>(),
     pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock, bounds.sliceMsMax),
+    /** What each account may use of this thread. */
     turns: new Turns({
       clock,
       bounds,
@@ -82,13 +64,20 @@ export const createServices = (
         else setTimeout(action, ms);
       },
     }),
+    /** Bytes of bodies that are arriving, or wait for the turn of their account. */
     bodyBudget: new KeyedBudget(bounds.bodyBytesInFlightMax, bounds.bodyBytesMax),
+    /** Code points of the texts of requests in flight. */
     textBudget: new KeyedBudget(bounds.requestCharactersInFlightMax, bounds.bodyBytesMax),
+    /** Bytes of results in memory. */
     resultBudget: new KeyedBudget(bounds.resultMemoryInFlightBytesMax, bounds.resultMemoryBytesMax),
+    /** Bytes of results in temporary files. */
     spoolBudget: new KeyedBudget(bounds.resultSpoolBytesMax, bounds.resultMemoryBytesMax),
+    /** Temporary files. */
     spoolFileBudget: new KeyedBudget(bounds.resultSpoolFilesMax, bounds.slotsPerKey),
   };
 };
+
+export type Services = Readonly<ReturnType<typeof createServices>>;
 
 /** Members in flight. A drain waits until the last one leaves. */
 export class Registry<T> {

@@ -35,22 +35,6 @@ interface Live extends Generation {
   isClosing: boolean;
 }
 
-/** The voices that speak now, and their threads. */
-export interface VoiceStatus {
-  /** Counts up with every reload of the voices. */
-  readonly generation: number;
-  readonly voices: number;
-  /** Contexts that still use the voices from before a reload. */
-  readonly contextsOfOlderVoices: number;
-  readonly voicesAreLoading: boolean;
-  /** What the threads use: several if CUDA failed for some of them. */
-  readonly executionProviders: readonly string[];
-  /** Where each graph runs, by `PACK/GRAPH`, if the provider is WebGPU. */
-  readonly graphs?: Readonly<Record<string, string>>;
-  /** Synthesis threads that hang inside native code, where they cannot be ended. */
-  readonly hungThreads: number;
-}
-
 interface GenerationsEvents {
   /** A thread has its voices loaded: link it to the actor threads. */
   thread: [thread: SynthesisThread];
@@ -134,16 +118,22 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return { loaded, loads: this.#packLoads.count, loadMs: this.#packLoads.ms };
   }
 
-  status(): VoiceStatus {
+  /** The voices that speak now, and their threads. */
+  status() {
     return {
+      /** Counts up with every reload of the voices. */
       generation: this.#current.number,
       voices: this.#current.voices.speakerIds.length,
+      /** Contexts that still use the voices from before a reload. */
       contextsOfOlderVoices: this.#older?.contexts ?? 0,
       voicesAreLoading: this.#loading !== undefined,
+      /** What the threads use: several if CUDA failed for some of them. */
       executionProviders: [...new Set(providersOf(this.#current))],
+      /** Where each graph runs, by `PACK/GRAPH`, if the provider is WebGPU. */
       ...(this.#options.executionProvider === 'webgpu' && {
         graphs: Object.fromEntries(this.#current.pool.ready[0]?.graphs ?? []),
       }),
+      /** Synthesis threads that hang inside native code, where they cannot be ended. */
       hungThreads: this.#hungThreads.size,
     };
   }
