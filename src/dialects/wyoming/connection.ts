@@ -17,17 +17,22 @@ import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { Admission } from '../../accounts/admission.js';
 import { voicesOf } from '../../accounts/keys.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
-import { settingsOf } from '../../api/speech-settings.js';
-import { errors } from '../../errors.js';
+import { settingsOf, type SpeechSettings } from '../../api/speech-settings.js';
+import { errors, type ErrorCode, type ErrorRow } from '../../errors.js';
 import { describeFault } from '../../fault.js';
+import type { KeyUse } from '../../front/keys-in-use.js';
 import { endRequest } from '../../front/request-end.js';
-import type { Pulsed, Services } from '../../front/services.js';
+import type { InFlight, Pulsed, Services } from '../../front/services.js';
 import type { AccountTurn, Inlet, Waiting } from '../../front/turns.js';
-import type { RefusalReason } from '../../metrics.js';
-import type { Speech } from '../../speech/speech.js';
+import { SocketLease, type LeaseShare } from '../../front/ws/socket-lease.js';
+import { refusalOf, type RefusalReason } from '../../metrics.js';
+import { FirstAudio } from '../../speech/first-audio.js';
+import type { Speech, SpeechContext } from '../../speech/speech.js';
+import type { ActiveKey } from '../../store/store.js';
+import { codePointCount } from '../../text/code-points.js';
+import type { Frame } from '../../threads/messages.js';
 import { encodeEvent, EventFault, EventReader, type WyomingEvent } from './events.js';
 import { infoOf, voiceFor, type WantedVoice } from './info.js';
-import { Utterance, type UtteranceOutcome } from './utterance.js';
 
 interface TextData {
   text: string;
@@ -58,8 +63,18 @@ export interface ConnectionParts {
 export const WHOLE_ROUTE = 'wyoming:synthesize';
 export const STREAMED_ROUTE = 'wyoming:synthesize-start';
 
+/** How an utterance ended, for the log. */
+type UtteranceOutcome =
+  | 'complete'
+  | 'aborted'
+  | 'failed'
+  | 'reader-stalled'
+  | 'silent'
+  | 'flooded'
+  | 'refused';
+
 export class WyomingConnection implements Pulsed, Inlet, Waiting {
-  readonly #parts: ConnectionParts;
+  readonly parts: ConnectionParts;
   readonly #socket: Socket;
   readonly #turn: AccountTurn;
   readonly #reader: EventReader;
@@ -82,7 +97,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
   constructor(parts: ConnectionParts, socket: Socket) {
     const { network, services } = parts;
     const { bodyBudget, bounds, clock, pulse, turns } = services;
-    this.#parts = parts;
+    this.parts = parts;
     this.#socket = socket;
     this.#busyMs = this.#progressMs = this.#keptUpMs = clock();
     const member = `wyoming ${network}`;
@@ -110,7 +125,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
 
   beat(nowMs: number): void {
     const { readerStallMsMax, socketSilenceMsMax, wyomingHeldMsMax, wyomingIdleMsMax } =
-      this.#parts.services.bounds;
+      this.parts.services.bounds;
     // A paused socket does not report that its client has gone. Without this end, the service would handle all that it sent before.
     if (!this.#isHeld) this.#keptUpMs = nowMs;
     else if (nowMs - this.#keptUpMs >= wyomingHeldMsMax) {
@@ -142,7 +157,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
       if (error instanceof EventFault) this.#refuse('frameInvalid', `invalid event: ${error.message}`);
       else if (this.#utterance !== null) this.#utterance.fail(describeFault(error));
       else {
-        this.#parts.services.log.error(describeFault(error), 'connection of Wyoming failed');
+        this.parts.services.log.error(describeFault(error), 'connection of Wyoming failed');
         this.#close('failed');
       }
     }
@@ -150,7 +165,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
 
   #onData(bytes: Buffer): void {
     // The time for an event begins with its first byte.
-    if (!this.#reader.isMidEvent) this.#busyMs = this.#parts.services.clock();
+    if (!this.#reader.isMidEvent) this.#busyMs = this.parts.services.clock();
     if (!this.#reader.push(bytes)) {
       this.#refuse('bodiesOfAccountExhausted', errors.unavailable.socketText);
       return;
@@ -183,7 +198,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     if (!this.#mayRead) return false;
     const event = this.#reader.next();
     if (event !== null) {
-      this.#busyMs = this.#parts.services.clock();
+      this.#busyMs = this.parts.services.clock();
       this.#onEvent(event);
     }
     if (this.#isClosed) return false;
@@ -194,7 +209,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
 
   /** Reads from the socket no more than may wait. */
   #boundBytes(): void {
-    const isBehind = this.#reader.heldBytes > this.#parts.services.bounds.bodyBytesMax;
+    const isBehind = this.#reader.heldBytes > this.parts.services.bounds.bodyBytesMax;
     if (isBehind === this.#isBehind) return;
     this.#isBehind = isBehind;
     if (isBehind) this.#socket.pause();
@@ -209,7 +224,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
         return;
       case 'ping':
         if (!isText(data)) this.#answer(encodeEvent('pong'));
-        else if (data.text.length > this.#parts.services.bounds.wyomingPingTextMax)
+        else if (data.text.length > this.parts.services.bounds.wyomingPingTextMax)
           throw new EventFault('the text of a ping is too long');
         else this.#answer(encodeEvent('pong', { text: data.text }));
         return;
@@ -239,17 +254,17 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
   }
 
   #info(): object {
-    const { admission, speech } = this.#parts;
-    const payer = admission.byId(this.#parts.payer.keyId);
+    const { admission, speech } = this.parts;
+    const payer = admission.byId(this.parts.payer.keyId);
     const { voices } = speech;
     return infoOf(voices, payer.ok ? voicesOf(payer.key, voices.speakerIds) : voices.speakerIds);
   }
 
   /** @param text all of it, if it is known */
   #begin(route: string, wanted: WantedVoice | null | undefined, text?: string): void {
-    const { address, admission, isDraining, services, speech } = this.#parts;
+    const { admission, isDraining, services, speech } = this.parts;
     const { bounds } = services;
-    const payer = admission.byId(this.#parts.payer.keyId);
+    const payer = admission.byId(this.parts.payer.keyId);
     if (!payer.ok) {
       const isAway = payer.code === 'unavailable';
       this.#refuse(
@@ -269,21 +284,9 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
       this.#refuse('draining', errors.unavailable.socketText, route);
       return;
     }
-    const utterance = new Utterance({
-      ...{ services, speech, admission, address, route },
-      key: payer.key,
-      // An assistant speaks of times and temperatures.
-      settings: settingsOf({ voiceId, normalizesByDefault: true }, payer.key.speaking),
-      isStreamed: route === STREAMED_ROUTE,
-      send: (bytes, onHanded) => this.#send(bytes, onHanded),
-      queuedBytes: () => this.#socket.writableLength,
-      onFailed: () => this.#end(),
-      onOver: () => {
-        if (this.#utterance !== utterance) return;
-        this.#utterance = null;
-        this.#readLater();
-      },
-    });
+    // An assistant speaks of times and temperatures.
+    const settings = settingsOf({ voiceId, normalizesByDefault: true }, payer.key.speaking);
+    const utterance = new Utterance(this, payer.key, settings, route);
     this.#utterance = utterance;
     utterance.begin();
     if (text === undefined) return;
@@ -298,27 +301,28 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
 
   #answer(bytes: Buffer): void {
     this.#isAnswering = true;
-    this.#send(bytes, () => {
+    this.send(bytes, () => {
       this.#isAnswering = false;
       this.#readLater();
     });
   }
 
   #refuse(refusal: RefusalReason, text: string, route = WHOLE_ROUTE): void {
-    const { payer: key, services } = this.#parts;
+    const { payer: key, services } = this.parts;
     services.metrics.refused(refusal);
     endRequest(services, {
       ...{ requestId: randomUUID(), key, route, outcome: 'refused', refusal },
       startMs: services.clock(),
       firstAudio: undefined,
     });
-    this.#send(encodeEvent('error', { text, code: refusal }));
-    this.#end();
+    this.send(encodeEvent('error', { text, code: refusal }));
+    this.end();
   }
 
-  #send(bytes: Buffer, onHanded: () => void = () => undefined): void {
+  /** @param onHanded called when the socket has all of it */
+  send(bytes: Buffer, onHanded: () => void = () => undefined): void {
     if (this.#isClosed) return;
-    const { clock } = this.#parts.services;
+    const { clock } = this.parts.services;
     if (this.#unsentWrites++ === 0) this.#progressMs = clock();
     this.#socket.write(bytes, (error) => {
       this.#unsentWrites--;
@@ -328,13 +332,25 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     });
   }
 
-  /** Sends the bytes that wait, and closes. */
-  #end(): void {
+  /** An utterance is over. */
+  spoken(utterance: Utterance): void {
+    if (this.#utterance !== utterance) return;
+    this.#utterance = null;
+    this.#readLater();
+  }
+
+  /** Bytes that wait for the socket. */
+  get queuedBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  /** Sends the bytes that wait, and closes: a client that waits for audio reads no event after an error. */
+  end(): void {
     if (this.#isClosed) return;
     this.#release('failed');
     this.#socket.end();
     // Further bytes are read and dropped: closing at once would destroy the error before the client reads it.
-    const timer = setTimeout(() => this.#socket.destroy(), this.#parts.services.bounds.wyomingEndMsMax);
+    const timer = setTimeout(() => this.#socket.destroy(), this.parts.services.bounds.wyomingEndMsMax);
     this.#socket.once('close', () => clearTimeout(timer));
   }
 
@@ -345,12 +361,225 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
 
   #release(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
     this.#isClosed = true;
-    this.#parts.services.pulse.delete(this);
+    this.parts.services.pulse.delete(this);
     this.#turn.close(this);
     this.#turn.drop(this);
     this.#reader.close();
     const utterance = this.#utterance;
     this.#utterance = null;
     utterance?.abandon(outcome);
+  }
+}
+
+const BYTES_A_SAMPLE = 2;
+/** The answer to blank text is this much silence, as on the other ports: players refuse a file without a sample. */
+const SILENCE_MS = 100;
+
+type Refused = Exclude<ErrorCode, 'internal'>;
+
+/**
+ * One text that the service speaks for a connection: whole, or in pieces as they arrive.
+ *
+ *   open --text*--> --end--> ending --(socket has the last event)--> over
+ *   open, ending --(refused, fault)--> over   error;  any --(client gone, dropped)--> over   nothing
+ */
+class Utterance implements InFlight {
+  readonly route: string;
+  readonly sender: { readonly queuedBytes: number };
+  readonly #connection: WyomingConnection;
+  readonly #parts: ConnectionParts;
+  readonly #key: ActiveKey;
+  readonly #settings: SpeechSettings;
+  readonly #id = randomUUID();
+  readonly #startMs: number;
+  readonly #sampleRateHz: number;
+  readonly #share: LeaseShare;
+  readonly #lease: SocketLease;
+  readonly #use: KeyUse;
+  #context: SpeechContext | null = null;
+  #firstAudio: FirstAudio | undefined;
+  #characters = 0;
+  #hasAudio = false;
+  #isEnding = false;
+  #isOver = false;
+
+  /** @param settings their voice exists */
+  constructor(connection: WyomingConnection, key: ActiveKey, settings: SpeechSettings, route: string) {
+    const { admission, address, services, speech } = connection.parts;
+    const { bounds, clock, keys, registry, textBudget } = services;
+    this.#connection = this.sender = connection;
+    this.#parts = connection.parts;
+    this.#key = key;
+    this.#settings = settings;
+    this.route = route;
+    this.#startMs = clock();
+    this.#sampleRateHz = speech.voices.sampleRateHz(settings.voiceId);
+    this.#lease = new SocketLease({
+      admission: { admit: (payer, characters, id) => admission.admit(payer, characters, id, address) },
+      key,
+      requestId: this.#id,
+      charactersMax: bounds.bodyBytesMax,
+      textBudget: textBudget.of(key.accountId),
+      onHeld: () => undefined,
+    });
+    this.#share = this.#lease.share();
+    this.#use = keys.use(key, (now) => {
+      if (now === null && !this.#isOver) this.#refuse('keyUnknown');
+    });
+    registry.add(this);
+  }
+
+  /** Call it once, before the other methods. It may refuse the text. */
+  begin(): void {
+    const opened = this.#parts.speech.open(
+      {
+        lease: this.#share,
+        settings: this.#settings,
+        format: { encoding: 'pcm', sampleRateHz: this.#sampleRateHz },
+        framing: 'raw-pieces',
+        timestamps: false,
+      },
+      (frame) => this.#onFrame(frame),
+    );
+    if (typeof opened === 'string') this.#refuse('unavailable', opened);
+    else this.#context = opened;
+  }
+
+  get hasContext(): boolean {
+    return this.#context !== null;
+  }
+
+  /** Its text is complete. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  text(text: string): void {
+    const context = this.#context;
+    if (this.#isOver || context === null || text === '') return;
+    const { clock, metrics } = this.#parts.services;
+    const characters = codePointCount(text);
+    this.#firstAudio ??= new FirstAudio(clock(), 0, (figure, ms) =>
+      metrics.firstAudio(figure, this.route, 'pcm', ms),
+    );
+    const refusal = this.#share.add(characters, true);
+    if (refusal !== null) this.#refuse(refusal);
+    else if (context.admits(text)) {
+      this.#characters += characters;
+      context.append(text);
+    } else this.#refuse('overloaded');
+  }
+
+  /** No text follows. */
+  end(): void {
+    this.#isEnding = true;
+    if (!this.#isOver) this.#context?.end();
+  }
+
+  /** The client is gone, or the service drops it: nothing more is sent. Idempotent. */
+  abandon(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
+    this.#over(outcome, undefined);
+  }
+
+  /** The service ends it. */
+  drop(outcome: 'failed'): void {
+    this.abandon(outcome);
+    this.#connection.end();
+  }
+
+  /** @param cause for the log; it must not quote the client */
+  fail(cause: Readonly<Record<string, unknown>>): void {
+    if (this.#isOver) return;
+    const { log, metrics } = this.#parts.services;
+    log.error({ requestId: this.#id, route: this.route, ...cause }, 'request failed');
+    metrics.failed(this.route);
+    this.#sendError('internal', 'internal');
+    this.#over('failed', errors.internal.status);
+    this.#connection.end();
+  }
+
+  #onFrame(frame: Frame): void {
+    try {
+      if (!this.#isOver) this.#take(frame);
+    } catch (error) {
+      this.fail(describeFault(error));
+    }
+  }
+
+  #take(frame: Frame): void {
+    switch (frame.type) {
+      case 'audio':
+        this.#sendAudio(frame.bytes, () => {
+          this.#firstAudio?.handed(this.#parts.services.clock(), frame);
+          this.#context?.handed(frame);
+        });
+        return;
+      case 'closed':
+        this.#finish();
+        return;
+      case 'failed':
+        if (frame.code === undefined) this.fail({ reason: frame.reason });
+        else this.#refuse(frame.code);
+        return;
+      case 'spoken':
+      case 'flushed':
+        return;
+      case 'timestamps':
+      case 'head':
+        throw new Error(`bare audio has no ${frame.type}`);
+    }
+  }
+
+  #sendAudio(samples: Uint8Array, onHanded: () => void = () => undefined): void {
+    const format = { rate: this.#sampleRateHz, width: BYTES_A_SAMPLE, channels: 1 };
+    if (!this.#hasAudio) this.#send(encodeEvent('audio-start', format));
+    this.#hasAudio = true;
+    this.#send(encodeEvent('audio-chunk', format, samples), onHanded);
+  }
+
+  #finish(): void {
+    if (!this.#hasAudio)
+      this.#sendAudio(new Uint8Array((this.#sampleRateHz * BYTES_A_SAMPLE * SILENCE_MS) / 1_000));
+    const ends = ['audio-stop', ...(this.route === STREAMED_ROUTE ? ['synthesize-stopped'] : [])];
+    this.#send(Buffer.concat(ends.map((type) => encodeEvent(type))), () => this.#over('complete', 200));
+  }
+
+  #send(bytes: Buffer, onHanded: () => void = () => undefined): void {
+    this.#connection.send(bytes, () => {
+      if (!this.#isOver) onHanded();
+    });
+  }
+
+  #refuse(code: Refused, reason: RefusalReason = refusalOf(code)): void {
+    const { services } = this.#parts;
+    services.metrics.refused(reason);
+    this.#sendError(code, reason);
+    this.#over('refused', errors[code].status, reason);
+    this.#connection.end();
+  }
+
+  #sendError(code: ErrorCode, name: string): void {
+    const row: ErrorRow = errors[code];
+    this.#connection.send(encodeEvent('error', { text: row.socketText ?? code, code: name }));
+  }
+
+  #over(outcome: UtteranceOutcome, status: number | undefined, refusal?: RefusalReason): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#isEnding = true;
+    const { services } = this.#parts;
+    this.#context?.release();
+    this.#share.close();
+    this.#lease.giveBack();
+    this.#use.end();
+    services.registry.delete(this);
+    endRequest(services, {
+      ...{ requestId: this.#id, key: this.#key, route: this.route, status, outcome, refusal },
+      voice: this.#settings.voiceId,
+      characters: this.#characters,
+      startMs: this.#startMs,
+      firstAudio: this.#firstAudio,
+    });
+    this.#connection.spoken(this);
   }
 }
