@@ -8,7 +8,6 @@
  */
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
-import type { Allotments } from './allotments.js';
 import {
   newWriter,
   type CommittedBatch,
@@ -17,25 +16,10 @@ import {
   type LedgerFault,
   type LedgerWriter,
   type StoreDriver,
-  type StoreReader,
 } from './store.js';
 
 /** An entry without its identity, which the ledger adds. */
 export type NewEntry = Omit<LedgerEntry, 'writer' | 'entry'>;
-
-/** The part of the ledger that admission needs. */
-export interface LedgerQueue {
-  /** False while there is a fault, and after the close: nothing new may be admitted then. */
-  readonly accepting: boolean;
-  /** `null` while writes succeed, as far as is known. */
-  readonly fault: LedgerFault | null;
-  /** The queue holds as many entries as it may. Leases then gather what they owe. */
-  readonly full: boolean;
-  /** The last entry known to be durable; 0 if none. */
-  readonly acknowledged: number;
-  /** Queues an entry and never refuses it: what was spoken is charged. @returns its number */
-  append(entry: NewEntry): number;
-}
 
 export type LedgerBounds = Pick<
   Bounds,
@@ -60,7 +44,7 @@ export interface LedgerOptions {
 
 export { newWriter };
 
-export class Ledger implements LedgerQueue {
+export class Ledger {
   readonly #options: LedgerOptions;
   /** Entries not yet acknowledged, in order. A batch that is being committed is still at the front. */
   readonly #queue: LedgerEntry[] = [];
@@ -85,18 +69,22 @@ export class Ledger implements LedgerQueue {
     this.#wait();
   }
 
+  /** False while there is a fault, and after the close: nothing new may be admitted then. */
   get accepting(): boolean {
     return this.fault === null && this.#closed === undefined;
   }
 
+  /** `null` while writes succeed, as far as is known. */
   get fault(): LedgerFault | null {
     return this.#writeFault ?? (this.full ? 'behind' : (this.#options.journal?.fault ?? null));
   }
 
+  /** The queue holds as many entries as it may. Leases then gather what they owe. */
   get full(): boolean {
     return this.#queue.length >= this.#options.bounds.ledgerQueueMax;
   }
 
+  /** The last entry known to be durable; 0 if none. */
   get acknowledged(): number {
     return this.#acknowledged;
   }
@@ -116,6 +104,7 @@ export class Ledger implements LedgerQueue {
     return this.#entriesRefused;
   }
 
+  /** Queues an entry and never refuses it: what was spoken is charged. @returns its number */
   append(entry: NewEntry): number {
     const numbered = { ...entry, writer: this.#options.writer, entry: ++this.#lastEntry };
     this.#queue.push(numbered);
@@ -240,20 +229,11 @@ export class Ledger implements LedgerQueue {
   }
 }
 
-/** A store as a service uses it. */
-export interface Store {
-  readonly reader: StoreReader;
-  readonly ledger: Ledger;
-  /** `null`: the service has the store for itself. */
-  readonly allotments: Allotments | null;
-  /** Entries that the store will never take: of this process, and of those before it. */
-  readonly entriesRefused: number;
-  /** Makes the ledger durable, see `Ledger.close`, and lets go of the store. Idempotent. */
-  close(): Promise<void>;
-}
+/** The part of the ledger that admission needs. */
+export type LedgerQueue = Pick<Ledger, 'accepting' | 'fault' | 'full' | 'acknowledged' | 'append'>;
 
 /** @throws {StoreError} see `StoreDriver.openReader` */
-export const openStore = async (driver: StoreDriver, bounds: LedgerBounds, log: Log): Promise<Store> => {
+export const openStore = async (driver: StoreDriver, bounds: LedgerBounds, log: Log) => {
   const writer = newWriter();
   const reader = await driver.openReader(writer);
   const sharing = await driver.share?.(writer, log).catch(async (error: unknown) => {
@@ -277,10 +257,16 @@ export const openStore = async (driver: StoreDriver, bounds: LedgerBounds, log: 
   return {
     reader,
     ledger,
+    /** `null`: the service has the store for itself. */
     allotments: sharing?.allotments ?? null,
-    get entriesRefused() {
+    /** Entries that the store will never take: of this process, and of those before it. */
+    get entriesRefused(): number {
       return ledger.entriesRefused + (sharing?.entriesRefused ?? 0);
     },
-    close: () => (closed ??= close()),
+    /** Makes the ledger durable, see `Ledger.close`, and lets go of the store. Idempotent. */
+    close: (): Promise<void> => (closed ??= close()),
   };
 };
+
+/** A store as a service uses it. */
+export type Store = Awaited<ReturnType<typeof openStore>>;
