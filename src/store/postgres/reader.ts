@@ -67,24 +67,14 @@ const changesSince = translate(`
       FROM api_keys WHERE changed >= CAST(:mark AS xid8) AND (:mark <> '0' OR revoked_at_ms IS NULL)) AS keys
 `).text;
 
-interface CopiedKey {
-  readonly keyId: number;
-  readonly accountId: number;
-  readonly hash: string;
-  readonly expiresAtMs: number | null;
-  readonly creditLimit: number | null;
-  readonly voices: readonly string[] | null;
-  readonly spent: number;
-  readonly speaking: SpeakingDefaults;
-}
+type CopiedKey = Omit<ActiveKey, 'account'> &
+  Pick<CreditState, 'creditLimit' | 'spent'> & { readonly hash: string };
 
-interface CopiedAccount {
+type CopiedAccount = Pick<CreditState, 'metered' | 'balance'> & {
   readonly name: string;
-  readonly metered: boolean;
-  readonly balance: number;
   readonly suspended: boolean;
   readonly speaking: SpeakingDefaults;
-}
+};
 
 const speakingOf = ([normalizeText, speed, lexiconId]: SpeakingFields): SpeakingDefaults =>
   normalizeText === null && speed === null && lexiconId === null

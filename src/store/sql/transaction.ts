@@ -4,16 +4,12 @@ import { AdministrationError } from '../faults.js';
 import {
   newWriter,
   type Account,
-  type BalanceChange,
   type KeyKind,
   type ListedAccount,
   type ListedKey,
   type StoredKey,
   type StoredProperties,
-  type UsageQuestion,
-  type UsageRow,
 } from '../records.js';
-import { People } from './people.js';
 import {
   accountColumns,
   appendSql,
@@ -29,8 +25,8 @@ import {
   type KeyRow,
   type RowOf,
 } from './rows.js';
-import { findUse, readBalanceChanges, readUsageRows } from './usage.js';
-import { clamped, type Sql } from './sql.js';
+import { UsageReader } from './usage.js';
+import { clamped, type Sql, type SqlValue } from './sql.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -55,10 +51,10 @@ const listAccounts = `
 
 /** A page of the console has so many keys, or twice. */
 const KEYS_AT_ONCE = 100;
-const idPlaces = Array.from({ length: KEYS_AT_ONCE }, () => '?').join();
+const idPlaces = Array.from({ length: KEYS_AT_ONCE }, () => '?');
 
 /** The parts of an act. All of them take effect in one commit, or none does. */
-export class Transaction extends People {
+export class Transaction extends UsageReader {
   readonly #bounds: KeyBounds;
 
   constructor(sql: Sql, bounds: KeyBounds) {
@@ -105,26 +101,21 @@ export class Transaction extends People {
       | { readonly keyIds: readonly number[] }
       | { readonly expiresFromMs: number; readonly expiresToMs: number },
   ): Promise<StoredKey[]> {
-    if ('expiresFromMs' in by) {
-      const condition = 'expires_at_ms > ? AND expires_at_ms <= ?';
-      const rows = await this.sql.all<KeyRow>(selectKeys(condition), by.expiresFromMs, by.expiresToMs);
-      return rows.map((row) => toKey(row));
-    }
-    if ('keyIds' in by) {
-      const found: KeyRow[] = [];
+    const found: KeyRow[] = [];
+    const find = async (condition: string, ...values: SqlValue[]): Promise<void> => {
+      found.push(...(await this.sql.all<KeyRow>(selectKeys(condition), ...values)));
+    };
+    if ('expiresFromMs' in by)
+      await find('expires_at_ms > ? AND expires_at_ms <= ?', by.expiresFromMs, by.expiresToMs);
+    else if ('hash' in by) await find('hash = ?', by.hash);
+    else if ('prefix' in by) await find(`substr(prefix, 1, ${by.prefix.length}) = ?`, by.prefix);
+    else
       for (let at = 0; at < by.keyIds.length; at += KEYS_AT_ONCE) {
         // One statement serves every count.
-        const ids = Array.from(
-          { length: KEYS_AT_ONCE },
-          (_, index) => by.keyIds[at + index] ?? by.keyIds[at]!,
-        );
-        found.push(...(await this.sql.all<KeyRow>(selectKeys(`api_keys.id IN (${idPlaces})`), ...ids)));
+        const ids = Array.from(idPlaces, (_, index) => by.keyIds[at + index] ?? by.keyIds[at]!);
+        await find(`api_keys.id IN (${idPlaces.join()})`, ...ids);
       }
-      return found.map((row) => toKey(row));
-    }
-    const [column, value] =
-      'hash' in by ? ['hash', by.hash] : [`substr(prefix, 1, ${by.prefix.length})`, by.prefix];
-    return (await this.sql.all<KeyRow>(selectKeys(`${column} = ?`), value)).map((row) => toKey(row));
+    return found.map((row) => toKey(row));
   }
 
   /** The same with their use, revoked ones included. */
@@ -153,25 +144,6 @@ export class Transaction extends People {
       accountId,
     );
     return found?.id ?? null;
-  }
-
-  /**
-   * When an account, or any (`null`), was used next: to the hour.
-   *
-   * @returns at least `fromMs`; `null` if it was not
-   */
-  async findUse(accountId: number | null, fromMs: number): Promise<number | null> {
-    return findUse(this.sql, accountId, fromMs);
-  }
-
-  /** In the order of time, keys and voices. @param rowsMax the rest follows `after` the last of these rows */
-  async readUsageRows(question: UsageQuestion, rowsMax: number): Promise<UsageRow[]> {
-    return readUsageRows(this.sql, question, rowsMax);
-  }
-
-  /** The newest first. */
-  async readBalanceChanges(accountId: number, rowsMax: number): Promise<BalanceChange[]> {
-    return readBalanceChanges(this.sql, accountId, rowsMax);
   }
 
   /** @returns its id */

@@ -13,6 +13,7 @@ import type {
   UsageRow,
   Use,
 } from '../records.js';
+import { People } from './people.js';
 import { accountPart, apart } from './rows.js';
 import { clamped, columnsOf, type Sql } from './sql.js';
 
@@ -119,39 +120,6 @@ const firstHour = `
   ) AS hours
 `;
 
-/** See `StoreView.findUse`. */
-export const findUse = async (sql: Sql, accountId: number | null, fromMs: number): Promise<number | null> => {
-  const hour = Math.floor(fromMs / HOUR_MS);
-  const [first] = await sql.named<{ hour: number | null }>(firstHour, { account: accountId, hour });
-  const found = first?.hour ?? null;
-  return found === null ? null : Math.max(fromMs, found * HOUR_MS);
-};
-
-/** See `StoreView.readUsageRows`. */
-export const readUsageRows = async (
-  sql: Sql,
-  { accountId, fromMs: startMs, toMs, step, after = FIRST }: UsageQuestion,
-  rowsMax: number,
-): Promise<UsageRow[]> => {
-  const fromMs = Math.max(startMs, after.atMs);
-  const fromHour = Math.ceil(fromMs / HOUR_MS);
-  // A period within one hour has no full hour, and the part at its start is all of it.
-  const toHour = Math.max(fromHour, Math.floor(toMs / HOUR_MS));
-  return sql.named(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS), {
-    account: accountId,
-    from: fromMs,
-    headEnd: Math.min(fromHour * HOUR_MS, toMs),
-    fromHour,
-    toHour,
-    tailStart: toHour * HOUR_MS,
-    to: toMs,
-    afterMs: after.atMs,
-    afterKey: after.keyId,
-    afterVoice: after.voice,
-    rows: rowsMax,
-  });
-};
-
 const balanceChanges = `
   SELECT at_ms AS "atMs", kind, ${clamped('amount')} AS amount FROM (
     SELECT at_ms, 'grant' AS kind, amount FROM ledger WHERE account_id = :account AND kind = 'grant'
@@ -162,11 +130,46 @@ const balanceChanges = `
   ) AS changes WHERE amount <> 0 ORDER BY at_ms DESC, kind DESC LIMIT :rows
 `;
 
-/** See `StoreView.readBalanceChanges`. */
-export const readBalanceChanges = async (
-  sql: Sql,
-  accountId: number,
-  rowsMax: number,
-): Promise<BalanceChange[]> => {
-  return sql.named(balanceChanges, { account: accountId, rows: rowsMax });
-};
+/** Reads usage and balances. */
+export class UsageReader extends People {
+  /**
+   * When an account, or any (`null`), was used next: to the hour.
+   *
+   * @returns at least `fromMs`; `null` if it was not
+   */
+  async findUse(accountId: number | null, fromMs: number): Promise<number | null> {
+    const hour = Math.floor(fromMs / HOUR_MS);
+    const rows = await this.sql.named<{ hour: number | null }>(firstHour, { account: accountId, hour });
+    const found = rows[0]?.hour ?? null;
+    return found === null ? null : Math.max(fromMs, found * HOUR_MS);
+  }
+
+  /** In the order of time, keys and voices. @param rowsMax the rest follows `after` the last of these rows */
+  async readUsageRows(
+    { accountId, fromMs: startMs, toMs, step, after = FIRST }: UsageQuestion,
+    rowsMax: number,
+  ): Promise<UsageRow[]> {
+    const fromMs = Math.max(startMs, after.atMs);
+    const fromHour = Math.ceil(fromMs / HOUR_MS);
+    // A period within one hour has no full hour, and the part at its start is all of it.
+    const toHour = Math.max(fromHour, Math.floor(toMs / HOUR_MS));
+    return this.sql.named(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS), {
+      account: accountId,
+      from: fromMs,
+      headEnd: Math.min(fromHour * HOUR_MS, toMs),
+      fromHour,
+      toHour,
+      tailStart: toHour * HOUR_MS,
+      to: toMs,
+      afterMs: after.atMs,
+      afterKey: after.keyId,
+      afterVoice: after.voice,
+      rows: rowsMax,
+    });
+  }
+
+  /** The newest first. */
+  async readBalanceChanges(accountId: number, rowsMax: number): Promise<BalanceChange[]> {
+    return this.sql.named(balanceChanges, { account: accountId, rows: rowsMax });
+  }
+}
