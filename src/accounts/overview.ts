@@ -45,6 +45,7 @@ export interface NamesQuestion {
 }
 
 export interface Names {
+  /** By prefix; "Playground" for the hidden key of an account. */
   readonly keys: readonly { readonly keyId: number; readonly key: string; readonly keyName: string }[];
   readonly accounts: readonly { readonly accountId: number; readonly account: string }[];
 }

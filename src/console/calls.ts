@@ -26,7 +26,7 @@ import type { Past } from '../metrics.js';
 import { endOf, type KeptRequest } from '../recent-requests.js';
 import type { Lexicons } from '../threads/lexicons.js';
 import { ConsoleRefusal } from './refusal.js';
-import type { Sayer } from './said.js';
+import type { sayerOf } from './said.js';
 import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
 import type { Bounds } from '../limits.js';
@@ -207,7 +207,7 @@ export interface CallsParts {
   };
   readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'reload' | 'remove' | 'wordsOf'>;
   readonly wordBounds: WordBounds;
-  readonly sayer: Pick<Sayer, 'said'>;
+  readonly said: ReturnType<typeof sayerOf>;
   readonly past: Past;
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
@@ -253,7 +253,7 @@ const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal({ code:
 
 export const createCalls = (parts: CallsParts): Answers => {
   const { about, administration, admission, browserTokens, lexicons, onEnded } = parts;
-  const { past, sayer, settled, throttle, turns, url, voices, wordBounds } = parts;
+  const { past, said, settled, throttle, turns, url, voices, wordBounds } = parts;
   const installed = (): Installed => ({ voices: voices.ids, lexicons: lexicons.names });
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
@@ -380,7 +380,7 @@ export const createCalls = (parts: CallsParts): Answers => {
     lexicons: () => Promise.resolve(lexicons.names),
     said: async (question, caller) => {
       const account = await administration.account(sessionOf(caller).user, question);
-      return sayer.said(account, question);
+      return said(account, question);
     },
     addWord: async (question, caller) => {
       if (!lexicons.hasRoomFor(question.word, question.spoken))

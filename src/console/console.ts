@@ -9,29 +9,24 @@ import { join } from 'node:path';
 import { ConnectionPool } from '../front/connections.js';
 import { Listener } from '../front/listener.js';
 import type { Certificate } from '../front/certificate.js';
-import { figuresOf, type Listening, type Server } from '../front/server.js';
+import { figuresOf, type Listening, type Server, type ServerParts } from '../front/server.js';
 import { specificationErrors } from '../api/error-shape.js';
 import { addHandler, addNotFound, addRoute, type Route } from '../front/routes.js';
 import { Registry, type InFlight, type Services } from '../front/services.js';
 import { addSocketRoute } from '../front/ws/socket-route.js';
 import { consoleUrl, serviceUrl } from '../address.js';
-import type { Admission } from '../accounts/admission.js';
-import type { BrowserTokens } from '../accounts/browser-tokens.js';
 import { WEBHOOKS_FOLDER } from '../accounts/webhooks.js';
 import type { Config } from '../config.js';
 import { describeFault } from '../fault.js';
-import type { Bounds } from '../limits.js';
-import type { Log } from '../log.js';
-import type { Figures, Metrics, Past } from '../metrics.js';
+import type { Figures } from '../metrics.js';
 import { version } from '../version.js';
-import type { Speech } from '../speech/speech.js';
 import type { Ledger } from '../store/ledger.js';
 import type { Lexicons } from '../threads/lexicons.js';
 import { startAdministration, type ConsoleAdministration } from './administration.js';
 import { consoleErrors } from './answers.js';
 import { readPage } from './assets.js';
 import { CallOrder } from './call-order.js';
-import { createCalls } from './calls.js';
+import { createCalls, type CallsParts } from './calls.js';
 import type { LiveView } from './contract.js';
 import { csvRoutes } from './csv-files.js';
 import { describeRoute } from './description.js';
@@ -40,7 +35,7 @@ import { Gate } from './gate.js';
 import { consolePolicy, Cookies } from './headers.js';
 import { Live } from './live.js';
 import { playgroundPaths, playgroundRoutes, socketAuthentication } from './playground.js';
-import { Sayer } from './said.js';
+import { sayerOf } from './said.js';
 import { Samples, sampleRoute } from './samples.js';
 import { Sessions } from './sessions.js';
 import { Throttle } from './throttle.js';
@@ -48,7 +43,11 @@ import { InstalledVoices, type VoicesParts } from './voices.js';
 
 export const SOCKET_PATH = '/api/socket';
 
-export interface ConsoleParts extends VoicesParts {
+export interface ConsoleParts
+  extends
+    VoicesParts,
+    Pick<CallsParts, 'browserTokens' | 'past'>,
+    Pick<ServerParts, 'admission' | 'bounds' | 'log' | 'metrics' | 'speech'> {
   readonly config: Pick<Config, 'creditsPerCharacter' | 'dataDir' | 'storeUrl' | 'host' | 'tls'> & {
     readonly console: NonNullable<Config['console']>;
   };
@@ -57,17 +56,9 @@ export interface ConsoleParts extends VoicesParts {
   readonly server: Pick<Server, 'readiness' | 'shared'>;
   /** The compiled `workers/administration.ts`. */
   readonly administrationEntry: URL;
-  readonly admission: Admission;
-  /** `null`: the listener for browsers is off. */
-  readonly browserTokens: BrowserTokens | null;
   readonly ledger: Pick<Ledger, 'settled'>;
-  readonly speech: Speech;
   readonly lexicons: Pick<Lexicons, 'add' | 'hasRoomFor' | 'names' | 'of' | 'reload' | 'remove' | 'wordsOf'>;
   readonly live: () => Promise<LiveView>;
-  readonly past: Past;
-  readonly bounds: Bounds;
-  readonly log: Log;
-  readonly metrics: Metrics;
 }
 
 export class Console {
@@ -126,7 +117,7 @@ export class Console {
     const settled = (): Promise<void> => parts.ledger.settled();
     const { admission, browserTokens, lexicons, past } = parts;
     const packs = () => parts.generation().packs;
-    const sayer = new Sayer({ administration, bounds, lexicons, packs });
+    const said = sayerOf({ administration, bounds, lexicons, packs });
     const calls = createCalls({
       ...{
         administration,
@@ -134,7 +125,7 @@ export class Console {
         browserTokens,
         lexicons,
         past,
-        sayer,
+        said,
         throttle,
         voices,
         about,

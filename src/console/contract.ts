@@ -8,11 +8,12 @@ import type { tags } from 'typia';
 import type { Invited } from '../accounts/access.js';
 import type { Alert as AlertView } from '../accounts/alerts.js';
 import type { BrowserToken } from '../accounts/browser-tokens.js';
-import type { BalanceRow } from '../accounts/overview.js';
+import type { BalanceRow, Names, UsagePage } from '../accounts/overview.js';
 import type { Webhook } from '../accounts/webhooks.js';
 import type { SpeakingDefaults, Speed } from '../api/speech-settings.js';
 import type { AuditRow, Role, StoredToken, User } from '../store/people.js';
 import type { HistoryPoint, HistoryRange, HistoryView } from '../history.js';
+import type { Figures } from '../metrics.js';
 import type { RequestEnd, RequestOutcome } from '../recent-requests.js';
 import type { RefusalReason } from '../refusals.js';
 import type { Said } from '../speech/said.js';
@@ -20,7 +21,7 @@ import type { KeyProperties, ListedAccount, ListedKey, UsageRow, UsageStep } fro
 import type { TrialResult as TrialView } from '../threads/voices.js';
 
 export type { AuditRow, HistoryPoint, HistoryRange, HistoryView, RequestEnd, Role, SpeakingDefaults };
-export type { AlertView, BalanceRow, Invited, TrialView, UsageRow, UsageStep, User };
+export type { AlertView, BalanceRow, Invited, TrialView, UsagePage, UsageRow, UsageStep, User };
 
 type Name = string & tags.MinLength<1> & tags.MaxLength<64>;
 type Password = string & tags.MinLength<10> & tags.MaxLength<256>;
@@ -109,12 +110,6 @@ export interface UsageQuestion {
   readonly after?: UsagePosition;
 }
 
-export interface UsagePage {
-  readonly rows: readonly UsageRow[];
-  /** `null`: these are the last rows. A page before may have few rows, or none. */
-  readonly next: UsagePosition | null;
-}
-
 export interface RequestsQuestion {
   /** `null`: all accounts and requests without a key, for operators. */
   readonly accountId: Id | null;
@@ -147,20 +142,11 @@ export interface RequestRow {
   readonly totalMs: number;
 }
 
-export interface NamedKey {
-  readonly keyId: number;
-  /** The key's prefix; "Playground" for the hidden key of an account. */
-  readonly key: string;
-  readonly keyName: string;
-}
-
-export interface RequestsPage {
+/** It names the keys and accounts of its rows; the first page also names those of other kept requests, 100 in all. */
+export interface RequestsPage extends Names {
   /** The newest first. */
   readonly rows: readonly RequestRow[];
   readonly next: number | null;
-  /** Those of the rows, and of the page without `before` also those of other kept requests, 100 in all. */
-  readonly keys: readonly NamedKey[];
-  readonly accounts: readonly { readonly accountId: number; readonly account: string }[];
 }
 
 export interface VoiceView {
@@ -388,16 +374,15 @@ export type Answer<N extends CallName> = Calls[N]['answer'];
  *   WS   /api/socket?accountId&normalize   `normalize=true` or `false` stands for what the key sets
  */
 
-export interface LiveView {
+export interface LiveView extends Pick<
+  Figures,
+  'reasons' | 'sockets' | 'contexts' | 'capacityRatio' | 'bufferedAudioMs'
+> {
   readonly atMs: number;
   readonly ready: boolean;
-  readonly reasons: readonly string[];
   readonly warnings: readonly string[];
   /** By route. */
   readonly streams: Readonly<Record<string, number>>;
-  readonly sockets: number;
-  readonly contexts: number;
-  readonly capacityRatio: number;
   /** First byte, over the last five to ten minutes; `null` without a request. */
   readonly firstAudioMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
   /** Since the start. */
@@ -405,7 +390,6 @@ export interface LiveView {
   readonly threads: Readonly<Record<string, number>>;
   readonly threadRestarts: Readonly<Record<string, number>>;
   readonly memoryBytes: number;
-  readonly bufferedAudioMs: number;
   readonly eventLoopDelayMs: { readonly p50: number; readonly p99: number };
   /** Since the start, by reason. */
   readonly refusals: Readonly<Record<string, number>>;

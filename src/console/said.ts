@@ -17,15 +17,10 @@ export interface SayerParts {
   readonly bounds: Bounds;
 }
 
-export class Sayer {
-  readonly #parts: SayerParts;
-
-  constructor(parts: SayerParts) {
-    this.#parts = parts;
-  }
-
-  async said(account: AccountView, question: Question<'said'>): Promise<Answer<'said'>> {
-    const { administration, bounds, lexicons, packs } = this.#parts;
+/** @returns what answers the call */
+export const sayerOf =
+  ({ administration, bounds, lexicons, packs }: SayerParts) =>
+  async (account: AccountView, question: Question<'said'>): Promise<Answer<'said'>> => {
     const { normalize, text, voice: voiceId } = question;
     const pack = packs().find(({ voices }) => voices.some(({ id }) => id === voiceId));
     const voice = pack?.voices.find(({ id }) => id === voiceId);
@@ -46,5 +41,4 @@ export class Sayer {
     const ipas = await administration.pronounce(pack, voice, first.segments);
     const { spoken, words } = saidOf(ipas === null ? await draft(false) : first, ipas ?? []);
     return { spoken, hasPhonemes: ipas !== null, words };
-  }
-}
+  };

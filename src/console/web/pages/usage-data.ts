@@ -29,15 +29,12 @@ export const measures = { Characters: 'characters', Requests: 'requests', Second
 export type Measure = keyof typeof measures;
 export type Split = 'Key' | 'Voice' | 'Account';
 
-export interface Sum {
+type Sums = Pick<UsageRow, 'requests' | 'characters' | 'credits' | 'refunded' | 'audioMs'>;
+
+export interface Sum extends Sums {
   readonly label: string;
   /** Under the label. */
   readonly detail: string;
-  readonly requests: number;
-  readonly characters: number;
-  readonly credits: number;
-  readonly refunded: number;
-  readonly audioMs: number;
 }
 
 const none: Sum = { label: '', detail: '', requests: 0, characters: 0, credits: 0, refunded: 0, audioMs: 0 };

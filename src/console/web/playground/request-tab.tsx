@@ -122,14 +122,16 @@ const playsLate = (encoding: string): string =>
     ? `This browser plays ${encoding} only when all of it has arrived. Choose pcm to hear speech as it streams.`
     : `Over plain HTTP from another machine, browsers play ${encoding} only when all of it has arrived. Choose pcm to hear speech as it streams, or open the console over HTTPS.`;
 
-export const RequestTab = (props: {
+export interface TabProps {
   readonly account: AccountView;
   readonly voices: readonly VoiceView[];
   readonly voice: string;
   readonly onVoice: (voice: string) => void;
   /** Called when credit may have been spent. */
   readonly onSpoken: () => void;
-}) => {
+}
+
+export const RequestTab = (props: TabProps) => {
   const { account, onSpoken, onVoice, voice, voices } = props;
   const { accountId } = account;
   const { creditsPerCharacter, serviceUrl } = useConsole().session;

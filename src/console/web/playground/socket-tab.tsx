@@ -1,6 +1,6 @@
 /** Speaks over a WebSocket, as a voice agent does, and shows every frame. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { AccountView, VoiceView } from '../../contract.js';
+import type { TabProps } from './request-tab.js';
 import { formatMs, formatNumber } from '../format.js';
 import { Button } from '../parts/button.js';
 import { CopyBlock } from '../parts/copy.js';
@@ -108,14 +108,7 @@ const Script = (props: { readonly session: SocketSession; readonly serviceUrl: s
   );
 };
 
-export const SocketTab = (props: {
-  readonly account: AccountView;
-  readonly voices: readonly VoiceView[];
-  readonly voice: string;
-  readonly onVoice: (voice: string) => void;
-  /** Called when credit may have been spent. */
-  readonly onSpoken: () => void;
-}) => {
+export const SocketTab = (props: TabProps) => {
   const { account, onSpoken, onVoice, voice, voices } = props;
   const { serviceUrl } = useConsole().session;
   const [temperature, setTemperature] = useState(firstTemperature);
