@@ -40,8 +40,8 @@ export interface Segment extends Pick<Markup, 'pauseMs'> {
   /** Forms that its markup gives to some of its words. */
   readonly forms?: readonly Replacement[];
   /**
-   * The text before and after it in a clause that is cut only because of its length, as far as it affects the sound. '' if
-   * no clause is cut.
+   * The text before and after it in a clause that is cut only because of its length, as far as it affects the sound: other
+   * segments speak it, and this one joins it smoothly. '' if no clause is cut.
    */
   readonly before: string;
   readonly after: string;

@@ -12,6 +12,7 @@ import type { SpeechSettings } from '../api/speech-settings.js';
 import type { GpuGraphs, LogLevel, Provider } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Replacement } from '../text/replacements.js';
+import type { Segment } from '../text/segments.js';
 import type { Span } from '../text/words.js';
 import type { LongStep, Voice, VoiceCost, VoicePack } from './voices.js';
 
@@ -73,22 +74,13 @@ export interface ActorThreadData {
   readonly clocks: SharedArrayBuffer;
 }
 
-/** One segment to speak, for an engine. */
-export interface SegmentRequest {
-  /** The original text of one segment; any Unicode, any script. */
-  readonly text: string;
-  /** Its tokens. The engine times all of them, in order, without overlap. */
-  readonly words: readonly Span[];
+/** One segment to speak, for an engine: it times all words, in order, without overlap. */
+export interface SegmentRequest extends Pick<
+  Segment,
+  'text' | 'words' | 'before' | 'after' | 'beforeIsWhole'
+> {
   /** Words with another spoken form. Several words with one form share its time. */
   readonly spoken?: readonly Replacement[];
-  /**
-   * The rest of the clauses that this segment begins and ends inside of; '' if it does not. Other segments speak it; this
-   * one joins it smoothly.
-   */
-  readonly before: string;
-  readonly after: string;
-  /** `before` reaches back to the start of its clause. */
-  readonly beforeIsWhole?: boolean;
   /** Its listener waits for first audio. */
   readonly isFirst?: boolean;
   /**

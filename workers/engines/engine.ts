@@ -72,17 +72,10 @@ export interface PackUse {
 
 /** Keeps a pack loaded until it is released. */
 export interface PackHold {
-  /** The load that it took; `null`: the pack was loaded already. */
-  readonly load: PackLoad | null;
+  /** The load that it took, from the moment when there was room for it; `null`: the pack was loaded already. */
+  readonly load: { readonly pack: string; readonly ms: number } | null;
   /** Call it once. */
   readonly release: () => void;
-}
-
-/** A pack was loaded because a job needed it. */
-export interface PackLoad {
-  readonly pack: string;
-  /** Duration, from the moment when there was room for it. */
-  readonly ms: number;
 }
 
 /** The voices of all packs, loaded in one thread. */

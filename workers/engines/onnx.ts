@@ -175,8 +175,7 @@ const createPlaced = async <Name extends string>(
   const options = gpuOptionsOf('webgpu', null, choices);
   const names = Object.keys(graphs) as Name[];
   const placed = await PlacedSessions.load(names, {
-    ...{ pack, native, log },
-    ...{ state: gpu.state, graphs: gpu.graphs, placements: gpu.placements, batchMax: gpu.batchMax },
+    ...{ ...gpu, pack, native, log },
     isForGpu: (name) => choices.windows === undefined || name in choices.windows,
     createGpu: (name) =>
       loading(() =>

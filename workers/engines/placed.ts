@@ -7,10 +7,8 @@
  * also runs it if another thread uses the GPU for too long.
  */
 import type { InferenceSession } from 'onnxruntime-node';
-import type { GpuGraphs } from '../../src/config.js';
-import { type GpuState, GpuBusyError } from '../../src/threads/gpu.js';
-import type { NativeGuard } from '../../src/threads/vitals.js';
-import type { EngineLog, Placement } from './engine.js';
+import { GpuBusyError } from '../../src/threads/gpu.js';
+import type { EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
 import { errorOf } from './steps.js';
 import { type Feeds, type Made, type WindowedGraph, sizesTo, splitUp, stacked, windowOf } from './windows.js';
@@ -32,15 +30,12 @@ export interface GpuSession extends Pick<InferenceSession, 'run' | 'release'> {
   readonly windows?: WindowedGraph;
 }
 
-export interface PlacedParts {
+/** The placements are kept for the next load of the pack in this thread, which runs no windows. */
+export interface PlacedParts
+  extends
+    Pick<GpuMeans, 'state' | 'graphs' | 'batchMax' | 'placements'>,
+    Pick<EngineMeans, 'native' | 'log'> {
   readonly pack: string;
-  readonly state: GpuState;
-  readonly native: NativeGuard;
-  readonly log: EngineLog;
-  readonly graphs: GpuGraphs;
-  readonly batchMax: number;
-  /** By `PACK/GRAPH`. Kept for the next load of the pack in this thread, which runs no windows. */
-  readonly placements: Map<string, Placement>;
   /** The graph may run on the GPU. */
   readonly isForGpu: (name: string) => boolean;
   /** Takes the lock of the GPU. */

@@ -2,7 +2,7 @@
  * What differs between the languages that count, date and measure alike: German, French, Spanish. Each is one file of data
  * with its own words for numbers. The rules beside this file are shared.
  */
-import type { Rule } from '../tokens.js';
+import type { AddressWords, Rule } from '../tokens.js';
 
 /** Of the noun after a number: it changes the form of one. */
 export type Gender = 'm' | 'f';
@@ -79,13 +79,11 @@ export interface Grammar {
 }
 
 /** Signs and small words between numbers. */
-export interface Words {
+export interface Words extends Omit<AddressWords, 'cardinal' | 'letter'> {
   readonly decimal: string;
   readonly minus: string;
-  readonly plus: string;
   readonly times: string;
   readonly divided: string;
-  readonly equals: string;
   readonly isLess: string;
   readonly isMore: string;
   readonly isUnequal: string;
@@ -94,7 +92,6 @@ export interface Words {
   readonly ratio: string;
   readonly size: string;
   readonly per: string;
-  readonly and: string;
   readonly about: string;
   readonly less: string;
   readonly more: string;
@@ -104,12 +101,6 @@ export interface Words {
   readonly number: string;
   readonly section: string;
   readonly hashtag: string;
-  readonly at: string;
-  readonly dot: string;
-  readonly hyphen: string;
-  readonly underscore: string;
-  readonly slash: string;
-  readonly colon: string;
   readonly version: string;
 }
 
