@@ -151,14 +151,10 @@ class Gathered {
   }
 }
 
-interface KeptGathered {
-  readonly startMs: number;
-  readonly seconds: number;
-  readonly streams: number;
-  readonly capacityRatio: number;
-  readonly requests: number;
-  readonly refusals: number;
-  readonly failures: number;
+interface KeptGathered extends Pick<
+  Gathered,
+  'startMs' | 'seconds' | 'streams' | 'capacityRatio' | 'requests' | 'refusals' | 'failures'
+> {
   /** Classes, and how many times fell into each. */
   readonly times: readonly (readonly [number & tags.Type<'uint32'>, number & tags.Type<'uint32'>])[];
 }

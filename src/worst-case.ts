@@ -87,15 +87,6 @@ export const unitBytes = {
 const FILES_OF_PROCESS = 48;
 const FILES_A_THREAD = 4;
 
-export interface WorstCase {
-  /** Bytes by part, in the order of the message. */
-  readonly parts: Readonly<Record<string, number>>;
-  readonly memoryBytes: number;
-  /** Of the GPU. */
-  readonly gpuBytes: number;
-  readonly files: number;
-}
-
 /** The synthesis threads of one generation of voices, without their jobs. */
 export const generationBytes = ({
   synthesisThreads,
@@ -104,7 +95,7 @@ export const generationBytes = ({
 }: Pick<Threads, 'synthesisThreads' | 'modelBytes' | 'stateBytes'>): number =>
   synthesisThreads * (unitBytes.synthesisThread + unitBytes.modelByte * modelBytes + stateBytes);
 
-export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
+export const worstCaseOf = (bounds: Bounds, threads: Threads) => {
   const { synthesisThreads, actorThreads, modelBytes, nextModelBytes = modelBytes, packFiles, tls } = threads;
   const consoleConnections = threads.console ? bounds.consoleConnectionsMax : 0;
   const connection = tls ? unitBytes.tlsConnection : unitBytes.connection;
@@ -148,6 +139,7 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
       : 0,
   };
   return {
+    /** Bytes by part, in the order of the message. */
     parts,
     memoryBytes: Object.values(parts).reduce((sum, bytes) => sum + bytes, 0),
     // Each thread has all graphs there, and so has each thread of the next voices. One of them runs at a time.
@@ -166,6 +158,8 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
       consoleConnections,
   };
 };
+
+export type WorstCase = ReturnType<typeof worstCaseOf>;
 
 /** In MiB, for messages: the parts and their total, and the memory of the GPU, which is no part of it. */
 export const inMiB = ({ parts, memoryBytes, gpuBytes }: WorstCase): Readonly<Record<string, number>> =>

@@ -38,50 +38,6 @@ export interface Standing {
   readonly hasFreeSlot: boolean;
 }
 
-export interface Admission {
-  /** @param header the value of `x-api-key`, empty if absent */
-  authenticate(header: string): Authentication;
-  /** The same for a key that is known by its id, such as the hidden key of an account. */
-  byId(keyId: number): Authentication;
-  /**
-   * An authenticated key as it is now; `null` if it would not be authenticated any more. While the store cannot be read
-   * it stays as it was, and can only expire.
-   */
-  renew(key: ActiveKey): ActiveKey | null;
-  /** See `StoreReader.watchKeys`. One listener at most. */
-  watchKeys?(listener: KeysListener): void;
-  /**
-   * Reserves the credit of a text, then takes a slot; or does neither. The caller must close the lease.
-   *
-   * @param characters code points of the text
-   * @param slotsOf whose slots they are: by default the key's
-   */
-  admit(key: ActiveKey, characters: number, requestId: string, slotsOf?: SlotHolder): Admittance;
-  /**
-   * Waits for credit that other services hold, where the store is shared. A slot is held meanwhile.
-   *
-   * @param slotsOf whose slot; `null`: it is held already
-   * @param decide called once, later, unless the wait is cancelled: `admit` decides then
-   * @returns `null`: `admit` decides now
-   */
-  waitForCredit?(
-    key: ActiveKey,
-    characters: number,
-    slotsOf: SlotHolder | null,
-    decide: () => void,
-  ): Waiting | null;
-  /** @returns `null` while the store cannot be read */
-  standing(key: ActiveKey): Standing | null;
-  /** Slots taken and credits reserved over all keys. Both are 0 when every lease is closed. */
-  readonly inFlight: { readonly slots: number; readonly reservedCredits: number };
-}
-
-/** Admission with the health that `/readyz` reports. */
-export interface AdmissionStage extends Admission {
-  /** Why nothing is admitted, in phrases for an operator; empty while the store works. Probes the store. */
-  faults(): readonly string[];
-}
-
 export const phrases: Readonly<Record<LedgerFault, string>> = {
   busy: 'the store is locked by another process',
   full: 'the disk of the store is full',
@@ -114,7 +70,7 @@ export interface AdmissionOptions {
   readonly log: Log;
 }
 
-export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
+export const createAdmission = (options: AdmissionOptions) => {
   const { reader, ledger, allotments = null, bounds, creditsPerCharacter, clock, log } = options;
   const credit = new Credit(reader, ledger, allotments);
   const slots = new Slots(bounds.slotsPerKey);
@@ -154,8 +110,19 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
     return { ok: true, key };
   };
 
-  /** @see Admission.waitForCredit */
-  const waitForCredit: NonNullable<Admission['waitForCredit']> = (key, characters, slotsOf, decide) => {
+  /**
+   * Waits for credit that other services hold, where the store is shared. A slot is held meanwhile.
+   *
+   * @param slotsOf whose slot; `null`: it is held already
+   * @param decide called once, later, unless the wait is cancelled: `admit` decides then
+   * @returns `null`: `admit` decides now
+   */
+  const waitForCredit = (
+    key: ActiveKey,
+    characters: number,
+    slotsOf: SlotHolder | null,
+    decide: () => void,
+  ): Waiting | null => {
     if (!ledger.accepting || (slotsOf !== null && !slots.hasFree(slotsOf))) return null;
     const giveSlot = (): void => {
       if (slotsOf !== null) slots.give(slotsOf);
@@ -179,24 +146,42 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
   };
 
   return {
-    authenticate: (header) =>
+    /** @param header the value of `x-api-key`, empty if absent */
+    authenticate: (header: string): Authentication =>
       looksLikeKey(header)
         ? find({ hash: hashKey(header) })
         : { ok: false, code: header === '' ? 'keyMissing' : 'keyMalformed' },
 
-    byId: (keyId) => find({ keyId }),
+    /** The same for a key that is known by its id, such as the hidden key of an account. */
+    byId: (keyId: number): Authentication => find({ keyId }),
 
-    renew: (key) => {
+    /**
+     * An authenticated key as it is now; `null` if it would not be authenticated any more. While the store cannot be read
+     * it stays as it was, and can only expire.
+     */
+    renew: (key: ActiveKey): ActiveKey | null => {
       const found = read(() => reader.findActiveKey({ keyId: key.keyId }));
       const now = found === null ? key : found.answer;
       return now === null || hasExpired(now) ? null : now;
     },
 
-    watchKeys: (listener) => reader.watchKeys?.(listener),
+    /** See `StoreReader.watchKeys`. One listener at most. */
+    watchKeys: (listener: KeysListener): void => reader.watchKeys?.(listener),
 
     ...(allotments === null ? {} : { waitForCredit }),
 
-    admit: (key, characters, requestId, slotsOf = key.keyId) => {
+    /**
+     * Reserves the credit of a text, then takes a slot; or does neither. The caller must close the lease.
+     *
+     * @param characters code points of the text
+     * @param slotsOf whose slots they are: by default the key's
+     */
+    admit: (
+      key: ActiveKey,
+      characters: number,
+      requestId: string,
+      slotsOf: SlotHolder = key.keyId,
+    ): Admittance => {
       const refusal = refuse(key, characters);
       // It could not wait for credit, because the key had no free slot.
       if (refusal === 'unavailable' && allotments !== null && ledger.accepting && !slots.hasFree(slotsOf))
@@ -224,7 +209,8 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
       return { ok: true, lease };
     },
 
-    standing: (key) => {
+    /** @returns `null` while the store cannot be read */
+    standing: (key: ActiveKey): Standing | null => {
       const found = read(() => ({
         left: credit.available(key),
         spent: reader.readCredit(key.keyId)?.spent ?? 0,
@@ -238,15 +224,24 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
       };
     },
 
-    faults: () => {
+    /** Why nothing is admitted, in phrases for an operator; empty while the store works. Probes the store. */
+    faults: (): readonly string[] => {
       // While nothing is admitted no request reads the store, so this does.
       read(() => reader.probe());
       const found = [readFault, ledger.fault].filter((fault) => fault !== null);
       return [...new Set(found.map((fault) => phrases[fault]))];
     },
 
+    /** Slots taken and credits reserved over all keys. Both are 0 when every lease is closed. */
     get inFlight() {
       return { slots: slots.taken, reservedCredits: credit.reserved };
     },
   };
 };
+
+type AdmissionStage = ReturnType<typeof createAdmission>;
+/** What a service with a store of its own need not have. */
+type OfSharedStore = 'watchKeys' | 'waitForCredit';
+
+export type Admission = Readonly<Omit<AdmissionStage, 'faults' | OfSharedStore>> &
+  Partial<Pick<AdmissionStage, OfSharedStore>>;

@@ -2,28 +2,22 @@
  * The listener of a dialect over HTTP: the routes and the error bodies of another service's API, over the services of this
  * one. Address and certificate are those of the public port.
  */
-import type { Admission } from '../accounts/admission.js';
 import type { ErrorShape } from '../api/error-shape.js';
 import type { Config } from '../config.js';
 import type { Certificate } from '../front/certificate.js';
 import { Cors, type CorsHeaders } from '../front/cors.js';
 import { Listener, type AddressVariables } from '../front/listener.js';
 import { addRoutes, type Route } from '../front/routes.js';
-import type { FurtherListener, Shared } from '../front/server.js';
+import type { FurtherListener, ServerParts, Shared } from '../front/server.js';
 import type { Services } from '../front/services.js';
 import { addSocketRoute, type SocketRouteParts } from '../front/ws/socket-route.js';
-import type { Bounds } from '../limits.js';
-import type { Speech } from '../speech/speech.js';
 
 /** What every dialect is built of. */
-export interface DialectParts {
+export interface DialectParts extends Pick<ServerParts, 'admission' | 'bounds' | 'speech'> {
   readonly config: Pick<Config, 'host' | 'dataDir' | 'corsOrigins'>;
   /** `null`: no TLS. */
   readonly certificate: Certificate | null;
   readonly shared: Shared;
-  readonly speech: Speech;
-  readonly admission: Admission;
-  readonly bounds: Bounds;
 }
 
 export interface SocketPath extends Pick<SocketRouteParts, 'authenticate'> {

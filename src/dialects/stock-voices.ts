@@ -52,31 +52,28 @@ export const likenessToElevenLabs: ReadonlyMap<string, string> = new Map([
   ['yoZ06aMxZJJ28mfd3POQ', 'finch'], // Sam
 ]);
 
-export interface StockVoices {
+/** @param configured names that the operator mapped */
+export const stockVoices = (
+  likeness: ReadonlyMap<string, string>,
+  configured: ReadonlyMap<string, string>,
+) => ({
   /** The names that always have a voice, and those that the operator mapped. */
-  readonly names: readonly string[];
+  names: [...new Set([...likeness.keys(), ...configured.keys()])],
   /**
    * What the operator mapped comes first, then a voice of this name, then the usual voice for the name, or else the first.
    *
    * @param speakerIds the voices that the caller may use
    * @returns an id, which may be unknown
    */
-  readonly voiceFor: (name: string, speakerIds: readonly string[]) => string;
-}
-
-/** @param configured names that the operator mapped */
-export const stockVoices = (
-  likeness: ReadonlyMap<string, string>,
-  configured: ReadonlyMap<string, string>,
-): StockVoices => ({
-  names: [...new Set([...likeness.keys(), ...configured.keys()])],
-  voiceFor: (name, speakerIds) => {
+  voiceFor: (name: string, speakerIds: readonly string[]): string => {
     const asked = configured.get(name) ?? name;
     const like = likeness.get(asked);
     if (like === undefined || speakerIds.includes(asked)) return asked;
     return speakerIds.includes(like) ? like : (speakerIds[0] ?? asked);
   },
 });
+
+export type StockVoices = ReturnType<typeof stockVoices>;
 
 /** @param variable that maps the names */
 export const warnOfLostVoices = (

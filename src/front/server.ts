@@ -8,6 +8,7 @@
 import type { Admission } from '../accounts/admission.js';
 import { specificationErrors } from '../api/error-shape.js';
 import type { Buckets } from '../buckets.js';
+import type { Config } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Figures, Metrics } from '../metrics.js';
@@ -26,12 +27,7 @@ import { addSocketRoute, type SocketAuthentication } from './ws/socket-route.js'
 import { SOCKET_PATH, Sockets } from './ws/sockets.js';
 
 export interface ServerParts {
-  readonly config: {
-    readonly host: string;
-    readonly port: number;
-    readonly dataDir: string;
-    readonly corsOrigins: readonly string[];
-  };
+  readonly config: Pick<Config, 'host' | 'port' | 'dataDir' | 'corsOrigins'>;
   /** Checked; without one the server speaks plain HTTP. */
   readonly certificate?: Certificate | null;
   /** Makes the listeners of other protocols. Absent: there are none. */

@@ -105,16 +105,6 @@ export interface VoicePack {
   readonly data: unknown;
 }
 
-/** The voices that a request can ask for. */
-export interface VoiceCatalogue {
-  /** The default voice first. */
-  readonly speakerIds: readonly string[];
-  /** Rate of the samples that the voice is made with. @throws {RangeError} if there is no such voice */
-  sampleRateHz(speakerId: string): number;
-  /** BCP 47. @throws {RangeError} if there is no such voice */
-  language(speakerId: string): string;
-}
-
 /** What a generation speaks with. */
 export interface Voices {
   readonly catalogue: VoiceCatalogue;
@@ -126,7 +116,7 @@ export interface Voices {
   readonly release: () => void;
 }
 
-export const catalogueOf = (packs: readonly VoicePack[]): VoiceCatalogue => {
+export const catalogueOf = (packs: readonly VoicePack[]) => {
   const voices = new Map(packs.flatMap((pack) => pack.voices.map((voice) => [voice.id, voice])));
   const voiceOf = (speakerId: string): Voice => {
     const voice = voices.get(speakerId);
@@ -134,11 +124,17 @@ export const catalogueOf = (packs: readonly VoicePack[]): VoiceCatalogue => {
     return voice;
   };
   return {
-    speakerIds: [...voices.keys()],
-    sampleRateHz: (speakerId) => voiceOf(speakerId).sampleRateHz,
-    language: (speakerId) => voiceOf(speakerId).language,
+    /** The default voice first. */
+    speakerIds: [...voices.keys()] as readonly string[],
+    /** Rate of the samples that the voice is made with. @throws {RangeError} if there is no such voice */
+    sampleRateHz: (speakerId: string): number => voiceOf(speakerId).sampleRateHz,
+    /** BCP 47. @throws {RangeError} if there is no such voice */
+    language: (speakerId: string): string => voiceOf(speakerId).language,
   };
 };
+
+/** The voices that a request can ask for. */
+export type VoiceCatalogue = Readonly<ReturnType<typeof catalogueOf>>;
 
 /** The packs of a folder. */
 export interface ReadPacks {

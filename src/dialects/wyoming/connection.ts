@@ -26,6 +26,7 @@ import type { InFlight, Pulsed, Services } from '../../front/services.js';
 import type { AccountTurn, Inlet, Waiting } from '../../front/turns.js';
 import { SocketLease, type LeaseShare } from '../../front/ws/socket-lease.js';
 import { refusalOf, type RefusalReason } from '../../metrics.js';
+import type { RequestOutcome } from '../../recent-requests.js';
 import { FirstAudio } from '../../speech/first-audio.js';
 import type { Speech, SpeechContext } from '../../speech/speech.js';
 import type { ActiveKey } from '../../store/store.js';
@@ -63,15 +64,8 @@ export interface ConnectionParts {
 export const WHOLE_ROUTE = 'wyoming:synthesize';
 export const STREAMED_ROUTE = 'wyoming:synthesize-start';
 
-/** How an utterance ended, for the log. */
-type UtteranceOutcome =
-  | 'complete'
-  | 'aborted'
-  | 'failed'
-  | 'reader-stalled'
-  | 'silent'
-  | 'flooded'
-  | 'refused';
+/** How the service or the client ended an utterance early. */
+type EarlyEnd = Exclude<RequestOutcome, 'complete' | 'refused'>;
 
 export class WyomingConnection implements Pulsed, Inlet, Waiting {
   readonly parts: ConnectionParts;
@@ -354,12 +348,12 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     this.#socket.once('close', () => clearTimeout(timer));
   }
 
-  #close(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
+  #close(outcome: EarlyEnd): void {
     if (!this.#isClosed) this.#release(outcome);
     this.#socket.destroy();
   }
 
-  #release(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
+  #release(outcome: EarlyEnd): void {
     this.#isClosed = true;
     this.parts.services.pulse.delete(this);
     this.#turn.close(this);
@@ -477,7 +471,7 @@ class Utterance implements InFlight {
   }
 
   /** The client is gone, or the service drops it: nothing more is sent. Idempotent. */
-  abandon(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
+  abandon(outcome: EarlyEnd): void {
     this.#over(outcome, undefined);
   }
 
@@ -563,7 +557,7 @@ class Utterance implements InFlight {
     this.#connection.send(encodeEvent('error', { text: row.socketText ?? code, code: name }));
   }
 
-  #over(outcome: UtteranceOutcome, status: number | undefined, refusal?: RefusalReason): void {
+  #over(outcome: RequestOutcome, status: number | undefined, refusal?: RefusalReason): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#isEnding = true;

@@ -14,17 +14,14 @@ import type { PartOfAccount } from '../../byte-budget.js';
 import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import { forgetLastMatch } from '../../last-match.js';
-import type { Bounds } from '../../limits.js';
-import type { Log } from '../../log.js';
-import { refusalOf, type Metrics, type RefusalReason } from '../../metrics.js';
-import type { Clock } from '../../monotonic.js';
+import { refusalOf, type RefusalReason } from '../../metrics.js';
 import { askedVoice, type RequestOutcome } from '../../recent-requests.js';
 import type { FirstAudio } from '../../speech/first-audio.js';
 import type { OpenRefusal, Speech } from '../../speech/speech.js';
 import type { Waiting } from '../../store/allotments.js';
 import type { ActiveKey } from '../../store/store.js';
-import type { TickActions } from '../../tick.js';
 import { Lane, type Tally } from '../sender.js';
+import type { Services } from '../services.js';
 import { traceFields, type Trace } from '../trace.js';
 import { Outbox, type SocketBudgets, type SocketHandle } from './outbox.js';
 import type { SocketAct, SocketProtocol } from './protocol.js';
@@ -37,28 +34,25 @@ type StartFrame = Extract<ClientFrame, { type: 'start' }>;
 /** Why a socket ended. `client`: the client closed it, or went away. */
 type SessionOutcome = 'client' | 'revoked' | 'drained' | 'reader-stalled' | 'silent' | 'flooded' | 'failed';
 
-export interface SessionParts {
-  /** The `x-request-id` of the handshake. */
+/** A handshake: its `x-request-id`, its trace, and its route for the log and the metrics. */
+export interface Handshake {
   readonly id: string;
-  /** Of the handshake. */
   readonly trace: Trace | null;
-  /** For the log and the metrics. */
   readonly route: string;
+}
+
+export interface SessionParts
+  extends Handshake, Pick<Services, 'bounds' | 'clock' | 'log' | 'metrics' | 'tick'> {
   /** As it was read last. */
   readonly key: () => ActiveKey;
   readonly protocol: SocketProtocol;
   readonly speech: Speech;
   readonly lease: SocketLease;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly bounds: Bounds;
   /** Ids of flushes that are not completed, in UTF-16 units. */
   readonly flushIdBudget: PartOfAccount;
   /** The service takes no new contexts. */
   readonly isDraining: () => boolean;
   readonly socket: SocketHandle;
-  readonly tick: TickActions;
   readonly budgets: SocketBudgets;
   /** Bytes queued for all sockets, without the library's. */
   readonly queued: Tally;

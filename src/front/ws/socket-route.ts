@@ -27,8 +27,8 @@ import {
   type WebSocket,
 } from '../uws.js';
 import { specificationProtocol, type SocketProtocol } from './protocol.js';
-import type { Session } from './session.js';
-import type { Handshake, OpenSocket, Sockets } from './sockets.js';
+import type { Handshake, Session } from './session.js';
+import type { OpenSocket, Sockets } from './sockets.js';
 
 /** Who opens a WebSocket. */
 export interface SocketCaller {

@@ -12,10 +12,9 @@ import { KeyedBudget } from '../../byte-budget.js';
 import type { RefusalReason } from '../../metrics.js';
 import { inSlices } from '../../slices.js';
 import { Registry, type Services } from '../services.js';
-import type { Trace } from '../trace.js';
 import type { SocketBudgets, SocketHandle } from './outbox.js';
 import type { SocketProtocol } from './protocol.js';
-import { Session } from './session.js';
+import { Session, type Handshake } from './session.js';
 import { SocketLease } from './socket-lease.js';
 import { SocketReader, type ReadHandle } from './socket-reader.js';
 
@@ -39,13 +38,6 @@ export interface SocketsParts {
 export interface OpenSocket {
   readonly session: Session;
   readonly reader: SocketReader;
-}
-
-/** A handshake: its `x-request-id`, its trace, and its route for the log and the metrics. */
-export interface Handshake {
-  readonly id: string;
-  readonly trace: Trace | null;
-  readonly route: string;
 }
 
 /** The sockets of one route. */
@@ -141,7 +133,7 @@ export class Sockets {
 
   /** Ask `refusalOf` before. */
   open(
-    { id, trace, route }: Handshake,
+    handshake: Handshake,
     key: ActiveKey,
     protocol: SocketProtocol,
     socket: SocketHandle,
@@ -150,6 +142,7 @@ export class Sockets {
     const { admission, services, speech } = this.#parts;
     const { bounds, clock, keys, log, metrics, tick, turns } = services;
     const { accountId, keyId } = key;
+    const { id, route, trace } = handshake;
     const ofRoute = this.#countsOf(route);
     const use = keys.use(key, (now) =>
       session.guard(() => (now === null ? session.revoke() : session.reviewVoices())),
@@ -165,19 +158,9 @@ export class Sockets {
       onHeld: (isHeld) => (ofRoute.speaking += isHeld ? 1 : -1),
     });
     const session: Session = new Session({
-      id,
-      trace,
-      route,
+      ...{ id, trace, route, protocol, socket, speech, lease },
+      ...{ tick, clock, log, metrics, bounds },
       key: () => use.key,
-      protocol,
-      socket,
-      speech,
-      lease,
-      tick,
-      clock,
-      log,
-      metrics,
-      bounds,
       budgets: {
         buffered: this.#budgets.buffered.of(accountId),
         answers: this.#budgets.answers.of(accountId),
