@@ -53,13 +53,6 @@ const readAssets = (folder: string): Map<string, Asset> => {
   return assets;
 };
 
-export interface Assets {
-  /** One for each file, and for each page with files of its own. */
-  readonly routes: readonly Route[];
-  /** The page, for every other path: its script chooses what to show. Methods other than GET are answered 404. */
-  readonly page: Handler;
-}
-
 /** The place of the answer to the call `session` in the page, which saves a signed-in user one call. */
 const SESSION_PLACE = '<meta name="session" />';
 
@@ -82,7 +75,7 @@ export const readPage = (
   gate: Gate,
   sessionOf: (exchange: Exchange, head: RequestHead) => Promise<SessionState | null>,
   folder = fileURLToPath(new URL('../../console', import.meta.url)),
-): Assets => {
+): { readonly routes: readonly Route[]; readonly page: Handler } => {
   const assets = readAssets(folder);
   const serve =
     (asset: Asset): Handler =>
@@ -119,7 +112,9 @@ export const readPage = (
     ...Object.entries(linksByPath).map(([path, links]) => [path, pageWith(links)] as const),
   ].filter(([path]) => path !== `/${INDEX}`);
   return {
+    // One for each file, and for each page with files of its own.
     routes: handlers.map(([path, handler]) => ({ path, method: 'get', handler })),
+    // For every other path: its script chooses what to show. Methods other than GET are answered 404.
     page: pageWith(''),
   };
 };

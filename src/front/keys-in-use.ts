@@ -14,14 +14,6 @@ export interface KeysInUseParts {
   readonly bounds: Pick<Bounds, 'keyRecheckMsMax' | 'sliceMsMax'>;
 }
 
-/** Something that is open for a key. */
-export interface KeyUse {
-  /** As it was read last. */
-  readonly key: ActiveKey;
-  /** It is not open any more. Idempotent. */
-  end(): void;
-}
-
 /** Must not throw. @param key as it is now; `null`: it is not valid any more */
 export type OnKeyRead = (key: ActiveKey | null) => void;
 
@@ -46,7 +38,7 @@ export class KeysInUse {
   }
 
   /** @param onRead called each time that the key was read, until the use ends */
-  use(key: ActiveKey, onRead: OnKeyRead): KeyUse {
+  use(key: ActiveKey, onRead: OnKeyRead) {
     const { keyId } = key;
     const inUse = this.#keys.get(keyId) ?? { key, listeners: new Set() };
     inUse.key = key;
@@ -54,10 +46,12 @@ export class KeysInUse {
     this.#keys.set(keyId, inUse);
     this.#timer ??= setInterval(() => this.#beat(), this.#parts.bounds.keyRecheckMsMax / BEATS_A_RECHECK);
     return {
-      get key() {
+      /** As it was read last. */
+      get key(): ActiveKey {
         return inUse.key;
       },
-      end: () => {
+      /** It is not open any more. Idempotent. */
+      end: (): void => {
         inUse.listeners.delete(onRead);
         if (inUse.listeners.size > 0 || this.#keys.get(keyId) !== inUse) return;
         this.#keys.delete(keyId);
@@ -112,3 +106,6 @@ export class KeysInUse {
     }
   }
 }
+
+/** Something that is open for a key. */
+export type KeyUse = ReturnType<KeysInUse['use']>;

@@ -9,24 +9,13 @@ import { randomBytes } from 'node:crypto';
 import type { Header } from './cors.js';
 import type { HttpRequest } from './uws.js';
 
-export interface Trace {
-  /** 32 hexadecimal digits, in lower case. */
-  readonly traceId: string;
-  /** 16 digits: the caller's span. */
-  readonly parentSpanId: string;
-  /** 16 digits: ours. */
-  readonly spanId: string;
-  /** Two digits: the flags of the caller that the standard defines. */
-  readonly flags: string;
-}
-
 /** Sampled, and a random trace id. The standard wants the others cleared. */
 const KNOWN_FLAGS = 0x03;
 
 const shape = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
 /** @returns `null` if the standard calls the value invalid */
-export const parseTraceparent = (value: string): Trace | null => {
+export const parseTraceparent = (value: string) => {
   const [, version, traceId = '', parentId = '', flags = '', more] = shape.exec(value) ?? [];
   // A later version may have more fields.
   if (version === undefined || (version === '00' && more !== undefined)) return null;
@@ -34,11 +23,16 @@ export const parseTraceparent = (value: string): Trace | null => {
   if (!trace.some((byte) => byte > 0) || !parent.some((byte) => byte > 0)) return null;
   return {
     traceId: trace.toString('hex'),
+    /** The caller's span. */
     parentSpanId: parent.toString('hex'),
+    /** Ours. */
     spanId: randomBytes(8).toString('hex'),
+    /** Those of the caller that the standard defines. */
     flags: Buffer.of(Number.parseInt(flags, 16) & KNOWN_FLAGS).toString('hex'),
   };
 };
+
+export type Trace = NonNullable<ReturnType<typeof parseTraceparent>>;
 
 /** @returns `null` if the request has no valid `traceparent`, or several */
 export const readTrace = (req: Pick<HttpRequest, 'getHeader' | 'forEach'>): Trace | null => {

@@ -5,22 +5,20 @@
  */
 import { monotonicMs } from '../monotonic.js';
 
-/** The cost of some work, and the speech that it made. */
-export interface Effort {
-  /**
-   * CPU time of the thread in this work, and between it and the work before: messages, and garbage collection. If the
-   * thread waits for a GPU in the work, what that costs takes the place of its CPU time.
-   */
-  readonly cpuMs: number;
-  readonly speechMs: number;
-  /** Segments that were begun: first steps, of a synthesis thread. */
-  readonly begun: number;
-  /** The cost of these first steps alone. */
-  readonly beginMs: number;
-}
-
 /** The columns of a row. */
-const fields = ['cpuMs', 'speechMs', 'begun', 'beginMs'] as const satisfies readonly (keyof Effort)[];
+const fields = [
+  // CPU time of the thread in this work, and between it and the work before: messages, and garbage collection. If the
+  // thread waits for a GPU in the work, what that costs takes the place of its CPU time.
+  'cpuMs',
+  'speechMs',
+  // Segments that were begun: first steps, of a synthesis thread.
+  'begun',
+  // The cost of these first steps alone.
+  'beginMs',
+] as const;
+
+/** The cost of some work, and the speech that it made. */
+export type Effort = Readonly<Record<(typeof fields)[number], number>>;
 
 /** Adds up the efforts of several threads. */
 export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<Key, Effort> => {
