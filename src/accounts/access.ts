@@ -15,7 +15,7 @@ import {
   type StoreTransaction,
   type StoreView,
 } from '../store/store.js';
-import { record, REFUSED_SIGN_IN, refuseMember, userById, type Actor } from './audit.js';
+import { record, REFUSED_SIGN_IN, refuseMember, type Actor } from './audit.js';
 import { checkName, handleOf, isName, refuseImpostor } from './checks.js';
 import type { Passwords } from './passwords.js';
 import { findAccount } from './targets.js';
@@ -196,15 +196,17 @@ export class Access {
   }
 
   async changePassword(hash: string, current: string, password: string): Promise<void> {
-    const found = await this.#store.read((view) => this.#sessions.find(view, hash));
-    if (found === null) throw new AdministrationError('You are signed out: sign in again', 'signedOut');
-    const { userId, name, password: stored } = found.user;
+    const {
+      userId,
+      name,
+      password: stored,
+    } = await this.#store.read((view) => this.#sessions.userOf(view, hash));
     if (!(await this.#passwords.verify(stored, current)))
       throw new AdministrationError('This is not your password', 'forbidden', 'current');
     const hashed = await this.#passwords.hash(password);
     await this.#store.transact(async (store) => {
-      const user = await store.findUser({ userId });
-      if (user?.password !== stored)
+      const user = await this.#sessions.userOf(store, hash);
+      if (user.password !== stored)
         throw new AdministrationError('The password was changed meanwhile: sign in again', 'conflict');
       await store.setPassword(userId, hashed);
       await store.endSessions({ userId, exceptHash: hash });
@@ -213,8 +215,8 @@ export class Access {
   }
 
   /** @param accountId `null` invites another operator */
-  invite(userId: number, accountId: number | null): Promise<OneTimeLink & Invited> {
-    return this.#operate(userId, async (store, actor) => {
+  invite(hash: string, accountId: number | null): Promise<OneTimeLink & Invited> {
+    return this.#operate(hash, async (store, actor) => {
       const account = accountId === null ? null : await findAccount(store, actor, { accountId });
       await store.removeLinks({ expiredAtMs: this.#nowMs() });
       if ((await store.countLinks()) >= this.#bounds.linksMax)
@@ -231,11 +233,11 @@ export class Access {
 
   /** Open invitations to an account, or to become an operator (`null`). */
   invitations(
-    userId: number,
+    hash: string,
     accountId: number | null,
   ): Promise<readonly (Pick<StoredLink, 'expiresAtMs'> & Invited)[]> {
     return this.#store.read(async (view) => {
-      const actor = await userById(userId)(view);
+      const actor = await this.#sessions.userOf(view, hash);
       refuseMember(actor);
       const account = accountId === null ? null : await findAccount(view, actor, { accountId });
       const links = await view.listLinks('invitation', accountId);
@@ -246,16 +248,16 @@ export class Access {
   }
 
   /** Their links stop working at once. */
-  withdrawInvitations(userId: number, accountId: number | null): Promise<void> {
-    return this.#operate(userId, async (store, actor) => {
+  withdrawInvitations(hash: string, accountId: number | null): Promise<void> {
+    return this.#operate(hash, async (store, actor) => {
       const account = accountId === null ? null : await findAccount(store, actor, { accountId });
       await store.removeLinks({ kind: 'invitation', accountId });
       await this.#record(store, actor, 'user.withdrawInvitations', inviteeOf(account));
     });
   }
 
-  removeUser(userId: number, removedId: number): Promise<void> {
-    return this.#operate(userId, async (store, actor) => {
+  removeUser(hash: string, removedId: number): Promise<void> {
+    return this.#operate(hash, async (store, actor) => {
       const user = await store.findUser({ userId: removedId });
       if (user === null)
         throw new AdministrationError('There is no such user: it may have been removed', 'notFound');
@@ -269,18 +271,18 @@ export class Access {
   }
 
   /** An operator sees the operators (`null`) or the members of an account, a member those of its own. */
-  users(userId: number, accountId: number | null): Promise<readonly User[]> {
+  users(hash: string, accountId: number | null): Promise<readonly User[]> {
     return this.#store.read(async (view) => {
-      const actor = await userById(userId)(view);
+      const actor = await this.#sessions.userOf(view, hash);
       if (accountId === null) refuseMember(actor);
       else await findAccount(view, actor, { accountId });
       return view.listUsers(accountId);
     });
   }
 
-  #operate<T>(userId: number, work: (store: StoreTransaction, actor: Actor) => Promise<T>): Promise<T> {
+  #operate<T>(hash: string, work: (store: StoreTransaction, actor: Actor) => Promise<T>): Promise<T> {
     return this.#store.transact(async (store) => {
-      const actor = await userById(userId)(store);
+      const actor = await this.#sessions.userOf(store, hash);
       refuseMember(actor);
       return work(store, actor);
     });

@@ -30,15 +30,6 @@ export type FindActor = (view: StoreView) => Awaitable<Actor>;
 
 export const commandLine: FindActor = () => ({ name: 'command line', accountId: null });
 
-/** A user of the console, with the role that it has now. */
-export const userById =
-  (userId: number): FindActor =>
-  async (view) => {
-    const user = await view.findUser({ userId });
-    if (user === null) throw new AdministrationError('You are signed out: sign in again', 'signedOut');
-    return { name: user.name, accountId: user.accountId };
-  };
-
 export const refuseMember = (actor: Actor): void => {
   if (actor.accountId !== null) throw new AdministrationError('Only operators can do this', 'forbidden');
 };

@@ -7,14 +7,14 @@ import type { StorePlace } from '../store/driver.js';
 import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from '../store/store.js';
 import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
 import type { SpeakingDefaults } from '../api/speech-settings.js';
-import type { ListedAccount, ListedKey } from '../store/store.js';
+import type { ListedAccount, ListedKey, StoreView } from '../store/store.js';
 import type { ActFilter } from '../store/people.js';
 import type { LexiconEntry } from '../text/lexicon.js';
 import { Access, type AccessBounds, type Credentials, type LinkCredentials } from './access.js';
 import { Administration } from './administration.js';
 import type { Installed } from './checks.js';
 import { phrases } from './admission.js';
-import { record, refuseMember, userById } from './audit.js';
+import { record, refuseMember } from './audit.js';
 import { Overview, type NamesQuestion } from './overview.js';
 import { Passwords } from './passwords.js';
 import { Sessions, type SessionBounds } from './sessions.js';
@@ -52,9 +52,9 @@ const accountView = ({ deletedAtMs: _, ...view }: ListedAccount) => view;
 
 const keyView = ({ account: _, ...view }: ListedKey) => view;
 
-/** Who acts: the id of a user. */
+/** Who acts: a session, by the hash of its token. */
 interface By {
-  readonly userId: number;
+  readonly tokenHash: string;
 }
 interface OfAccount {
   readonly accountId: number;
@@ -111,11 +111,12 @@ const callsOver = (
   const sessions = new Sessions(store, bounds, nowMs);
   const passwords = new Passwords(bounds.passwordsWaitingMax);
   const access = new Access({ store, sessions, passwords, bounds, nowMs });
-  const actAs = ({ userId }: By) => new Administration(store, { actor: userById(userId), nowMs });
-  const viewAs = ({ userId }: By) => new Overview(store, userById(userId), nowMs);
+  const userBy = (by: By) => (view: StoreView) => sessions.userOf(view, by.tokenHash);
+  const actAs = (by: By) => new Administration(store, { actor: userBy(by), nowMs });
+  const viewAs = (by: By) => new Overview(store, userBy(by), nowMs);
   /** An act and its view in one transaction: a fault between two would say of an act that is done that it failed. */
   const actAndView = <T>(
-    { userId }: By,
+    by: By,
     work: (administration: Administration, overview: Overview) => Promise<T>,
   ): Promise<T> =>
     store.transact((transaction) => {
@@ -124,7 +125,7 @@ const callsOver = (
         read: (part) => part(transaction),
         close: () => undefined,
       };
-      const actor = userById(userId);
+      const actor = userBy(by);
       return work(new Administration(within, { actor, nowMs }), new Overview(within, actor, nowMs));
     });
 
@@ -136,7 +137,7 @@ const callsOver = (
     changeOf: (account: string) => Change | null,
   ): Promise<ChangedWord<Change> | null> => {
     const changed = await store.transact(async (transaction) => {
-      const actor = await userById(by.userId)(transaction);
+      const actor = await userBy(by)(transaction);
       const { name: account } = await findAccount(transaction, actor, { accountId });
       const change = changeOf(account);
       if (change === null) return null;
@@ -151,7 +152,7 @@ const callsOver = (
   };
 
   const accountOf = (by: By, { accountId }: OfAccount) =>
-    store.read(async (view) => findAccount(view, await userById(by.userId)(view), { accountId }));
+    store.read(async (view) => findAccount(view, await userBy(by)(view), { accountId }));
   const overviewOfAll = new Overview(store, () => ({ name: 'service', accountId: null }), nowMs);
 
   const buckets = (atOnceMax: number, everyMs: number): Buckets =>
@@ -207,29 +208,29 @@ const callsOver = (
     lastSessions: (sessionsMax: number) => store.read(async (view) => view.listSessions(sessionsMax)),
     liveSessions: (hashes: readonly string[]) => sessions.liveSessions(hashes),
     signOut: (hash: string, everywhere: boolean) => sessions.signOut(hash, everywhere),
-    tokens: ({ userId }: By) => sessions.tokens(userId),
-    createToken: ({ userId }: By, { name, days }: { readonly name: string; readonly days: number }) =>
-      sessions.makeToken(userId, name, days),
-    revokeToken: async ({ userId }: By, { name }: { readonly name: string }) => {
-      await sessions.revokeToken(userId, name);
+    tokens: ({ tokenHash }: By) => sessions.tokens(tokenHash),
+    createToken: ({ tokenHash }: By, { name, days }: { readonly name: string; readonly days: number }) =>
+      sessions.makeToken(tokenHash, name, days),
+    revokeToken: async ({ tokenHash }: By, { name }: { readonly name: string }) => {
+      await sessions.revokeToken(tokenHash, name);
       return {};
     },
     changePassword: (
       hash: string,
       { current, password }: { readonly current: string; readonly password: string },
     ) => access.changePassword(hash, current, password),
-    invite: ({ userId }: By, { accountId }: { readonly accountId: number | null }) =>
-      access.invite(userId, accountId),
-    invitations: ({ userId }: By, { accountId }: { readonly accountId: number | null }) =>
-      access.invitations(userId, accountId),
-    withdrawInvitations: async ({ userId }: By, { accountId }: { readonly accountId: number | null }) => {
-      await access.withdrawInvitations(userId, accountId);
+    invite: ({ tokenHash }: By, { accountId }: { readonly accountId: number | null }) =>
+      access.invite(tokenHash, accountId),
+    invitations: ({ tokenHash }: By, { accountId }: { readonly accountId: number | null }) =>
+      access.invitations(tokenHash, accountId),
+    withdrawInvitations: async ({ tokenHash }: By, { accountId }: { readonly accountId: number | null }) => {
+      await access.withdrawInvitations(tokenHash, accountId);
       return {};
     },
-    users: ({ userId }: By, { accountId }: { readonly accountId: number | null }) =>
-      access.users(userId, accountId),
-    removeUser: async ({ userId }: By, removed: By) => {
-      await access.removeUser(userId, removed.userId);
+    users: ({ tokenHash }: By, { accountId }: { readonly accountId: number | null }) =>
+      access.users(tokenHash, accountId),
+    removeUser: async ({ tokenHash }: By, removed: { readonly userId: number }) => {
+      await access.removeUser(tokenHash, removed.userId);
       return {};
     },
 
@@ -308,7 +309,7 @@ const callsOver = (
 
     words: (by: By, { accountId }: OfAccount) =>
       store.read(async (view) => {
-        const { name } = await findAccount(view, await userById(by.userId)(view), { accountId });
+        const { name } = await findAccount(view, await userBy(by)(view), { accountId });
         return { account: name, own: words.list(name) };
       }),
     /** @returns `null` if the word is there already */
@@ -331,7 +332,7 @@ const callsOver = (
     setWebhook: async (by: By, { accountId, url }: OfAccount & { readonly url: string | null }) => {
       const secret = url === null ? null : webhooks.check(url);
       await store.transact(async (transaction) => {
-        const actor = await userById(by.userId)(transaction);
+        const actor = await userBy(by)(transaction);
         const { name: subject } = await findAccount(transaction, actor, { accountId });
         take(webhookChanges, accountId, 'The webhook was changed too often');
         // Without its path, which may have a secret.
@@ -388,12 +389,12 @@ const callsOver = (
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
     audit: (by: By, { beforeId, ...filter }: ActFilter & { readonly beforeId: number | null }) =>
       store.read(async (view) => {
-        refuseMember(await userById(by.userId)(view));
+        refuseMember(await userBy(by)(view));
         return view.listActs(beforeId, AUDIT_PAGE_ROWS, filter);
       }),
-    record: ({ userId }: By, action: string, subject: string) =>
+    record: (by: By, action: string, subject: string) =>
       store.transact(async (transaction) => {
-        const actor = await userById(userId)(transaction);
+        const actor = await userBy(by)(transaction);
         await record(transaction, actor, { atMs: nowMs(), action, subject, details: '' });
       }),
   };

@@ -79,6 +79,18 @@ export class Sessions {
     return user && { user, seenAtMs: session.seenAtMs };
   }
 
+  /**
+   * The user of a session, with the role that it has now. Each act of the console asks for it in its own transaction, so that
+   * none succeeds after the session has ended.
+   *
+   * @throws {AdministrationError} `signedOut`: it ended
+   */
+  async userOf(view: StoreView, hash: string): Promise<StoredUser> {
+    const found = await this.find(view, hash);
+    if (found === null) throw new AdministrationError('You are signed out: sign in again', 'signedOut');
+    return found.user;
+  }
+
   async session(hash: string): Promise<User | null> {
     const found = await this.#store.read(async (view) => this.find(view, hash));
     if (found === null) return null;
@@ -108,9 +120,9 @@ export class Sessions {
     }
   }
 
-  /** Those of a user that have not expired. */
-  tokens(userId: number): Promise<readonly StoredToken[]> {
-    return this.#store.read((view) => this.#tokensOf(view, userId));
+  /** Those of the session's user that have not expired. */
+  tokens(hash: string): Promise<readonly StoredToken[]> {
+    return this.#store.read(async (view) => this.#tokensOf(view, (await this.userOf(view, hash)).userId));
   }
 
   async #tokensOf(view: StoreView, userId: number): Promise<readonly StoredToken[]> {
@@ -118,10 +130,11 @@ export class Sessions {
   }
 
   /** @returns the token, which is not shown again */
-  makeToken(userId: number, name: string, days: number): Promise<{ token: string; view: StoredToken }> {
+  makeToken(hash: string, name: string, days: number): Promise<{ token: string; view: StoredToken }> {
     checkName('a token', name);
     return this.#store.transact(async (store) => {
-      const user = await this.#userOf(store, userId);
+      const user = await this.userOf(store, hash);
+      const { userId } = user;
       const nowMs = this.#nowMs();
       const tokens = await this.#tokensOf(store, userId);
       if (tokens.some((other) => other.name === name))
@@ -147,20 +160,15 @@ export class Sessions {
     });
   }
 
-  revokeToken(userId: number, name: string): Promise<void> {
+  revokeToken(hash: string, name: string): Promise<void> {
     return this.#store.transact(async (store) => {
-      const user = await this.#userOf(store, userId);
+      const user = await this.userOf(store, hash);
+      const { userId } = user;
       if (!(await store.listTokens(userId)).some((token) => token.name === name))
         throw new AdministrationError('You have no token of this name', 'notFound', 'name');
       await store.endSessions({ userId, token: name });
       await record(store, user, { atMs: this.#nowMs(), action: 'token.revoke', subject: name, details: '' });
     });
-  }
-
-  async #userOf(view: StoreView, userId: number): Promise<StoredUser> {
-    const user = await view.findUser({ userId });
-    if (user === null) throw new AdministrationError('You are signed out: sign in again', 'signedOut');
-    return user;
   }
 
   signOut(hash: string, everywhere: boolean): Promise<void> {

@@ -117,7 +117,7 @@ type StoreCall = {
 }[CallName & keyof ConsoleAdministration];
 
 type StoreCalls<Names extends CallName> = {
-  readonly [N in Names]: (by: Pick<User, 'userId'>, question: Question<N>) => Promise<Answer<N>>;
+  readonly [N in Names]: (by: Pick<Session, 'tokenHash'>, question: Question<N>) => Promise<Answer<N>>;
 };
 
 type Answers = {
@@ -267,7 +267,7 @@ export const createCalls = (parts: CallsParts): Answers => {
   const stored =
     <N extends StoreCall>(name: N) =>
     async (question: Question<N>, caller: Caller): Promise<Answer<N>> =>
-      store[name](sessionOf(caller).user, question);
+      store[name](sessionOf(caller), question);
 
   /** The same for an answer with amounts: the page asks as soon as a user has heard what it costs. */
   const afterSettling =
@@ -344,16 +344,14 @@ export const createCalls = (parts: CallsParts): Answers => {
     revokeToken: ending('revokeToken'),
     account: afterSettling('account'),
     keys: afterSettling('keys'),
-    createKey: async (question, caller) =>
-      administration.createKey(sessionOf(caller).user, question, installed()),
-    changeKey: async (question, caller) =>
-      administration.changeKey(sessionOf(caller).user, question, installed()),
+    createKey: async (question, caller) => administration.createKey(sessionOf(caller), question, installed()),
+    changeKey: async (question, caller) => administration.changeKey(sessionOf(caller), question, installed()),
     revokeKey: stored('revokeKey'),
     browserToken: async ({ keyId, origin }, caller) => {
       const pageOrigin = canonicalOrigin(origin);
       if (pageOrigin === null)
         throw badRequest('origin must be that of the page, such as https://app.example.com.', 'origin');
-      await administration.key(sessionOf(caller).user, { keyId });
+      await administration.key(sessionOf(caller), { keyId });
       if (browserTokens === null)
         throw conflict('The port for browsers is off: an operator sets BROWSER_PORT.');
       const found = admission.byId(keyId);
@@ -372,20 +370,20 @@ export const createCalls = (parts: CallsParts): Answers => {
       const accountIds = new Set(rows.flatMap(({ request }) => request.accountId ?? []));
       const of = { accountId: question.accountId, accountIds: [...accountIds], keyIds: [...keyIds] };
       // `names` checks that a member asks for its own account.
-      const names = await administration.names(sessionOf(caller).user, of);
+      const names = await administration.names(sessionOf(caller), of);
       return { rows: rows.map(requestRow), next, ...names };
     },
     users: stored('users'),
     voices: () => Promise.resolve(voices.view()),
     lexicons: () => Promise.resolve(lexicons.names),
     said: async (question, caller) => {
-      const account = await administration.account(sessionOf(caller).user, question);
+      const account = await administration.account(sessionOf(caller), question);
       return said(account, question);
     },
     addWord: async (question, caller) => {
       if (!lexicons.hasRoomFor(question.word, question.spoken))
         throw conflict('The lexicons of the service are full: an operator removes entries first.');
-      const added = await administration.addWord(sessionOf(caller).user, question);
+      const added = await administration.addWord(sessionOf(caller), question);
       if (added !== null && !lexicons.add(added.account, added.entry, added.isChange))
         throw conflict(
           'The word is in the lexicon, but is not used: an operator removes other forms of it first.',
@@ -393,7 +391,7 @@ export const createCalls = (parts: CallsParts): Answers => {
       return {};
     },
     removeWord: async (question, caller) => {
-      const removed = await administration.removeWord(sessionOf(caller).user, question);
+      const removed = await administration.removeWord(sessionOf(caller), question);
       if (removed === null)
         throw new ConsoleRefusal({
           code: 'notFound',
@@ -404,15 +402,15 @@ export const createCalls = (parts: CallsParts): Answers => {
       return {};
     },
     words: async (question, caller) => {
-      const { user } = sessionOf(caller);
-      const { account, own } = await administration.words(user, question);
+      const session = sessionOf(caller);
+      const { account, own } = await administration.words(session, question);
       const found = wordsView(lexicons.wordsOf(account), own, question.search, wordBounds);
-      return inTurns(turns.of(user.accountId ?? OPERATORS), found);
+      return inTurns(turns.of(session.user.accountId ?? OPERATORS), found);
     },
     alerts: async ({ accountId }, caller) => {
       await settled();
       const refused = past.requests.refusedCharacters();
-      return administration.alerts(sessionOf(caller).user, { accountId, refused });
+      return administration.alerts(sessionOf(caller), { accountId, refused });
     },
     webhook: stored('webhook'),
     setWebhook: stored('setWebhook'),
@@ -422,7 +420,7 @@ export const createCalls = (parts: CallsParts): Answers => {
     credit: stored('credit'),
     meterAccount: stored('meterAccount'),
     changeAccount: async (question, caller) =>
-      administration.changeAccount(sessionOf(caller).user, question, installed()),
+      administration.changeAccount(sessionOf(caller), question, installed()),
     suspendAccount: ending('suspendAccount'),
     deleteAccount: async (question, caller) => {
       const answer = await ending('deleteAccount')(question, caller);
@@ -430,14 +428,14 @@ export const createCalls = (parts: CallsParts): Answers => {
       return answer;
     },
     invite: async (question, caller) => {
-      const { token, ...view } = await administration.invite(sessionOf(caller).user, question);
+      const { token, ...view } = await administration.invite(sessionOf(caller), question);
       return { url: `${url()}/invite#${token}`, ...view };
     },
     invitations: stored('invitations'),
     withdrawInvitations: stored('withdrawInvitations'),
     removeUser: ending('removeUser'),
     reloadVoices: async (_, caller) => {
-      await administration.record(sessionOf(caller).user, 'voices.reload', '');
+      await administration.record(sessionOf(caller), 'voices.reload', '');
       voices.reload();
       return voices.view();
     },

@@ -9,9 +9,9 @@ import { Query } from '../front/query.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
 import type { CallsParts } from './calls.js';
-import type { AuditRow, UsageQuestion, UsageRow, User } from './contract.js';
+import type { AuditRow, UsageQuestion, UsageRow } from './contract.js';
 import type { Door } from './dispatch.js';
-import type { Sessions } from './sessions.js';
+import type { Session, Sessions } from './sessions.js';
 
 const usageColumns: Readonly<Record<string, (row: UsageRow) => string | number>> = {
   time: ({ atMs }) => new Date(atMs).toISOString(),
@@ -117,7 +117,7 @@ const csvRoute = (
   name: string,
   firstOf: (
     query: string,
-    user: User,
+    session: Session,
     inOrder: <T>(read: () => Promise<T>) => Promise<T>,
   ) => () => Promise<Part>,
 ): Route => ({
@@ -126,11 +126,11 @@ const csvRoute = (
   handler: (exchange, head) => {
     if (!door.admits(exchange, head)) return;
     const answer = async (): Promise<void> => {
-      const { user } = await sessions.demand(exchange, head);
+      const session = await sessions.demand(exchange, head);
       await sendParts(
         exchange,
         name,
-        firstOf(head.query, user, (read) => door.inOrder(exchange, user, read)),
+        firstOf(head.query, session, (read) => door.inOrder(exchange, session.user, read)),
       );
     };
     answer().catch((error: unknown) =>
@@ -142,10 +142,10 @@ const csvRoute = (
 /** `GET /api/usage.csv` and, for operators, `GET /api/audit.csv?search&kind` */
 export const csvRoutes = (parts: CsvParts): readonly Route[] => {
   const { administration, settled } = parts;
-  const usage = csvRoute(parts, 'usage', (query, user, inOrder) => {
+  const usage = csvRoute(parts, 'usage', (query, session, inOrder) => {
     const first = questionIn(query);
     const read = async (question: UsageQuestion): Promise<Part> => {
-      const { next, rows } = await inOrder(() => administration.usage(user, question));
+      const { next, rows } = await inOrder(() => administration.usage(session, question));
       const text = (question.after === undefined ? csvHeader : '') + csvRecords(rows);
       return { text, next: next && (() => read({ ...question, after: next })) };
     };
@@ -154,12 +154,12 @@ export const csvRoutes = (parts: CsvParts): readonly Route[] => {
       return read(first);
     };
   });
-  const audit = csvRoute(parts, 'audit', (query, user, inOrder) => {
+  const audit = csvRoute(parts, 'audit', (query, session, inOrder) => {
     const fields = new Query(query);
     const [search, kind] = ['search', 'kind'].map((name) => (fields.get(name) ?? '').slice(0, 100));
     const read = async (beforeId: number | null): Promise<Part> => {
       const rows = await inOrder(() =>
-        administration.audit(user, { beforeId, search: search!, kind: kind! }),
+        administration.audit(session, { beforeId, search: search!, kind: kind! }),
       );
       const text = (beforeId === null ? csvRecord(Object.keys(auditColumns)) : '') + auditRecords(rows);
       const last = rows.at(-1)?.auditId;

@@ -51,7 +51,7 @@ const keyOf = async (
   session: Session,
   accountId: number,
 ): Promise<ReturnType<Admission['byId']>> =>
-  admission.byId(await administration.playgroundKey(session.user, { accountId }));
+  admission.byId(await administration.playgroundKey(session, { accountId }));
 
 const accountIn = (head: RequestHead): number => {
   const text = new Query(head.query).get('accountId') ?? '';

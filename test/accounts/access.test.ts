@@ -18,6 +18,8 @@ const HOUR_MS = 60 * MINUTE_MS;
 const PASSWORD = 'correct horse battery staple';
 const ADDRESS = '203.0.113.7';
 
+const hashOf = ({ token }: { readonly token: string }): string => hashToken(token);
+
 const setUp = async (t: Test, changed: Partial<Bounds> = {}) => {
   const bounds = { ...limits, ...changed };
   const dataDir = memoryFolder(t);
@@ -196,10 +198,14 @@ t.test(
   'names that differ in case or in form are one name, and passwords in another form one password',
   async (t) => {
     const { access, claim } = await setUp(t);
-    const { user } = await claim('Zo\u00eb');
+    const root = await claim('Zo\u00eb');
     for (const name of ['zo\u00eb', 'ZO\u00cb', 'Zoe\u0308', '\uff3ao\u00eb'])
-      t.equal((await access.signIn({ name, password: PASSWORD }, ADDRESS)).user.userId, user.userId, name);
-    const { token } = await access.invite(user.userId, null);
+      t.equal(
+        (await access.signIn({ name, password: PASSWORD }, ADDRESS)).user.userId,
+        root.user.userId,
+        name,
+      );
+    const { token } = await access.invite(hashOf(root), null);
     const taken = { token, name: 'ZOE\u0308', password: 'p\u00e4ssw\u00f6rter' };
     await refused(t, access.acceptInvitation(taken, ADDRESS), { objection: 'conflict', field: 'name' });
     await refused(t, access.acceptInvitation({ ...taken, name: ' a' }, ADDRESS), { field: 'name' });
@@ -212,16 +218,17 @@ t.test(
 
 t.test('an invitation is for 72 hours and one user, and goes with its account', async (t) => {
   const { store, access, acts, clock, claim } = await setUp(t, { linksMax: 2 });
-  const { user } = await claim();
+  let root = hashOf(await claim());
   const accept = (token: string, name: string) =>
     access.acceptInvitation({ token, name, password: PASSWORD }, ADDRESS);
-  const first = await access.invite(user.userId, 1);
+  const first = await access.invite(root, 1);
   clock.nowMs += 72 * HOUR_MS - 1;
   t.strictSame(await access.invitation(first.token), { role: 'member', account: 'ada' });
   clock.nowMs += 1;
   await refused(t, access.invitation(first.token), { message: /^This invitation was used, has expired/ });
-  const [second, third] = [await access.invite(user.userId, 1), await access.invite(user.userId, 1)];
-  await refused(t, access.invite(user.userId, 1), { objection: 'conflict', message: /too many/ });
+  root = hashOf(await access.signIn({ name: 'Root', password: PASSWORD }, ADDRESS));
+  const [second, third] = [await access.invite(root, 1), await access.invite(root, 1)];
+  await refused(t, access.invite(root, 1), { objection: 'conflict', message: /too many/ });
   const both = await Promise.allSettled([accept(second.token, 'Mia'), accept(second.token, 'Max')]);
   t.equal(both.filter(({ status }) => status === 'fulfilled').length, 1);
   const name = both[0].status === 'fulfilled' ? 'Mia' : 'Max';
@@ -230,8 +237,8 @@ t.test('an invitation is for 72 hours and one user, and goes with its account', 
   await refused(t, accept(second.token, 'Moe'), { objection: 'notFound' });
   await new Administration(store).deleteAccount('ada');
   await refused(t, accept(third.token, 'Moe'), { objection: 'notFound' });
-  await refused(t, access.invite(user.userId, 1), { objection: 'notFound' });
-  await refused(t, access.withdrawInvitations(user.userId, 1), { objection: 'notFound' });
+  await refused(t, access.invite(root, 1), { objection: 'notFound' });
+  await refused(t, access.withdrawInvitations(root, 1), { objection: 'notFound' });
   const mia = await store.read(async (view) => view.findUser({ handle: 'mia' }));
   t.equal(mia, null);
 });
@@ -240,8 +247,8 @@ t.test('no user has the name of another actor, or one in letters of two scripts'
   const { access, claim } = await setUp(t);
   const expected = { objection: 'badRequest', field: 'name', message: /^A user is not named command line, / };
   await refused(t, claim('service'), expected);
-  const { user } = await claim('Ольга');
-  const { token } = await access.invite(user.userId, 1);
+  const root = await claim('Ольга');
+  const { token } = await access.invite(hashOf(root), 1);
   for (const name of ['Command Line', 'command\u00a0 line', 'SERVICE', 'nobody', 'R\u043eot', 'Root\u03bf'])
     await refused(t, access.acceptInvitation({ token, name, password: PASSWORD }, ADDRESS), expected);
   const joined = await access.acceptInvitation({ token, name: 'Services', password: PASSWORD }, ADDRESS);
@@ -250,44 +257,45 @@ t.test('no user has the name of another actor, or one in letters of two scripts'
 
 t.test('an operator who is removed has no way back: open invitations end', async (t) => {
   const { access, claim } = await setUp(t);
-  const { user: root } = await claim();
+  const root = await claim();
   const join = async (accountId: number | null, name: string) => {
-    const { token } = await access.invite(root.userId, accountId);
+    const { token } = await access.invite(hashOf(root), accountId);
     return access.acceptInvitation({ token, name, password: PASSWORD }, ADDRESS);
   };
-  const [{ user: otto }, { user: mia }] = [await join(null, 'Otto'), await join(1, 'Mia')];
-  const own = await access.invite(otto.userId, null);
-  await access.removeUser(root.userId, mia.userId);
+  const [otto, mia] = [await join(null, 'Otto'), await join(1, 'Mia')];
+  const own = await access.invite(hashOf(otto), null);
+  await access.removeUser(hashOf(root), mia.user.userId);
   t.strictSame(await access.invitation(own.token), { role: 'operator', account: null }, 'a member made none');
-  await access.removeUser(root.userId, otto.userId);
+  await access.removeUser(hashOf(root), otto.user.userId);
   await refused(t, access.invitation(own.token), { objection: 'notFound' });
 });
 
 t.test('open invitations are listed until they expire, and can be withdrawn', async (t) => {
   const { access, clock, claim } = await setUp(t);
-  const { user } = await claim();
+  let root = hashOf(await claim());
   const ends = async (accountId: number | null) =>
-    (await access.invitations(user.userId, accountId)).map(({ expiresAtMs }) => expiresAtMs);
-  const first = await access.invite(user.userId, 1);
+    (await access.invitations(root, accountId)).map(({ expiresAtMs }) => expiresAtMs);
+  const first = await access.invite(root, 1);
   clock.nowMs += HOUR_MS;
-  const second = await access.invite(user.userId, 1);
-  const operator = await access.invite(user.userId, null);
+  const second = await access.invite(root, 1);
+  const operator = await access.invite(root, null);
   t.strictSame(await ends(1), [first.expiresAtMs, second.expiresAtMs]);
   clock.nowMs = first.expiresAtMs;
+  root = hashOf(await access.signIn({ name: 'Root', password: PASSWORD }, ADDRESS));
   t.strictSame(await ends(1), [second.expiresAtMs]);
-  await access.withdrawInvitations(user.userId, 1);
+  await access.withdrawInvitations(root, 1);
   t.strictSame(await ends(1), []);
   await refused(t, access.invitation(second.token), { objection: 'notFound' });
   t.strictSame(await ends(null), [operator.expiresAtMs], 'those of operators stay');
-  const [, { user: member }] = [
-    await access.invite(user.userId, 1),
+  const [, member] = [
+    await access.invite(root, 1),
     await access.acceptInvitation(
-      { token: (await access.invite(user.userId, 1)).token, name: 'Mia', password: PASSWORD },
+      { token: (await access.invite(root, 1)).token, name: 'Mia', password: PASSWORD },
       ADDRESS,
     ),
   ];
-  await refused(t, access.withdrawInvitations(member.userId, 1), { objection: 'forbidden' });
-  await refused(t, access.invitations(member.userId, 1), { objection: 'forbidden' });
+  await refused(t, access.withdrawInvitations(hashOf(member), 1), { objection: 'forbidden' });
+  await refused(t, access.invitations(hashOf(member), 1), { objection: 'forbidden' });
   t.equal((await ends(1)).length, 1);
 });
 
@@ -316,7 +324,7 @@ t.test(
   async (t) => {
     const { access, claim, store } = await setUp(t);
     const root = await claim();
-    const { token } = await access.invite(root.user.userId, null);
+    const { token } = await access.invite(hashOf(root), null);
     const ben = await access.acceptInvitation({ token, name: 'Ben', password: PASSWORD }, ADDRESS);
     const signIn = (name: string) => access.signIn({ name, password: PASSWORD }, ADDRESS);
     // The check takes milliseconds; the change comes in between.
@@ -365,10 +373,10 @@ t.test('passwords are hashed one at a time, by Argon2id, and a flood is refused'
 t.test('two operators: the last one stays', async (t) => {
   const { access, sessions, claim } = await setUp(t);
   const root = await claim();
-  const { token } = await access.invite(root.user.userId, null);
+  const { token } = await access.invite(hashOf(root), null);
   const ben = await access.acceptInvitation({ token, name: 'Ben', password: PASSWORD }, ADDRESS);
-  await access.removeUser(ben.user.userId, root.user.userId);
+  await access.removeUser(hashOf(ben), root.user.userId);
   t.equal(await sessions.session(hashToken(root.token)), null);
-  await refused(t, access.invite(root.user.userId, null), { objection: 'signedOut' });
-  await refused(t, access.removeUser(ben.user.userId, ben.user.userId), { objection: 'conflict' });
+  await refused(t, access.invite(hashOf(root), null), { objection: 'signedOut' });
+  await refused(t, access.removeUser(hashOf(ben), ben.user.userId), { objection: 'conflict' });
 });

@@ -47,7 +47,18 @@ const claimed = async (t: Test, bounds: Partial<Bounds> = {}) => {
   const link = await administration.claimLink();
   const question = { token: link?.token ?? '', name: 'root', password: PASSWORD };
   const session = await administration.claim(question, ADDRESS);
-  return { dataDir, administration, session, root: session.user };
+  return { dataDir, administration, session, root: { tokenHash: hashToken(session.token) } };
+};
+
+/** An operator with a session. */
+const signedIn = async (store: StoreAdministration) => {
+  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
+  const tokenHash = hashToken('token');
+  await store.transact(async (transaction) => {
+    const userId = await transaction.addUser(user, Date.now());
+    await transaction.addSession(tokenHash, userId, Date.now());
+  });
+  return { tokenHash };
 };
 
 const refusalOf = async (call: Promise<unknown>): Promise<ConsoleRefusal> => {
@@ -63,8 +74,8 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
   const { administration, session, root } = await claimed(t);
   t.ok(await administration.claimed());
   t.equal(await administration.claimLink(), null, 'only the first start makes a link');
-  t.match(root, { name: 'root', role: 'operator', accountId: null, account: null });
-  t.match(await administration.session(hashToken(session.token)), { userId: root.userId });
+  t.match(session.user, { name: 'root', role: 'operator', accountId: null, account: null });
+  t.match(await administration.session(hashToken(session.token)), { userId: session.user.userId });
   t.equal(await administration.device('ROOT'), session.device);
 
   const [ada] = await administration.accounts(root);
@@ -127,8 +138,9 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
     ADDRESS,
   );
   t.match(joined.user, { name: 'Mia', role: 'member', account: 'bell', accountId });
-  t.match(await administration.users(joined.user, { accountId }), [{ name: 'Mia' }]);
-  t.equal(await administration.playgroundKey(joined.user, { accountId }), view.keyId + 1);
+  const mia = { tokenHash: hashToken(joined.token) };
+  t.match(await administration.users(mia, { accountId }), [{ name: 'Mia' }]);
+  t.equal(await administration.playgroundKey(mia, { accountId }), view.keyId + 1);
   t.equal(await administration.playgroundKey(root, { accountId }), view.keyId + 1, 'made once');
   t.equal((await administration.keys(root, { accountId })).length, 1, 'and hidden');
 
@@ -168,11 +180,39 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
   t.match(acts.at(-2), /^command line key\.create svc_sk_\w{6}$/);
 });
 
+t.test('an act that waits while its session ends is refused', async (t) => {
+  const { administration, root, session } = await claimed(t);
+  const credentials = { name: 'root', password: PASSWORD };
+  const thief = { tokenHash: hashToken((await administration.signIn(credentials, ADDRESS)).token) };
+  const change = { current: PASSWORD, password: 'another good password' };
+  const tokens: string[] = [];
+  const steal = async (chain: number): Promise<unknown> => {
+    for (let index = 0; index < 1_000; index++) {
+      const name = `token ${chain} ${index}`;
+      try {
+        tokens.push((await administration.createToken(thief, { name, days: 1 })).token);
+        await administration.revokeToken(thief, { name });
+      } catch (error) {
+        return error;
+      }
+    }
+    return null;
+  };
+  const chains = [steal(1), steal(2), steal(3)];
+  await administration.changePassword(hashToken(session.token), change);
+  for (const end of await Promise.all(chains)) t.match(end, { code: 'signedOut' });
+  t.ok(tokens.length > 0);
+  for (const token of tokens) t.equal(await administration.session(hashToken(token)), null);
+  t.strictSame(await administration.tokens(root), []);
+  t.equal((await refusalOf(administration.invite(thief, { accountId: 1 }))).code, 'signedOut');
+});
+
 t.test('what is not allowed is refused with its reason', async (t) => {
   const { administration, root, session } = await claimed(t);
   const invitation = await administration.invite(root, { accountId: 1 });
   const credentials = { token: invitation.token, name: 'mia', password: PASSWORD };
-  const mia = (await administration.acceptInvitation(credentials, ADDRESS)).user;
+  const { token } = await administration.acceptInvitation(credentials, ADDRESS);
+  const mia = { tokenHash: hashToken(token) };
   const other = await administration.createAccount(root, { name: 'other', credits: 5 });
   const { view } = await administration.createKey(
     root,
@@ -191,7 +231,7 @@ t.test('what is not allowed is refused with its reason', async (t) => {
       () => administration.suspendAccount(mia, { accountId: 1, suspended: true }),
       () => administration.deleteAccount(mia, { accountId: 1 }),
       () => administration.invite(mia, { accountId: 1 }),
-      () => administration.removeUser(mia, { userId: root.userId }),
+      () => administration.removeUser(mia, { userId: session.user.userId }),
       () => administration.audit(mia, { beforeId: null }),
       () => administration.users(mia, { accountId: null }),
       () => administration.usage(mia, all),
@@ -221,14 +261,14 @@ t.test('what is not allowed is refused with its reason', async (t) => {
     conflict: [
       () => administration.createAccount(root, { name: 'other', credits: null }),
       () => administration.createAccount(root, { name: 'OTHER', credits: null }),
-      () => administration.removeUser(root, { userId: root.userId }),
+      () => administration.removeUser(root, { userId: session.user.userId }),
     ],
     badRequest: [
       () => administration.createKey(root, { accountId, properties: { expiresAtMs: 5 } }, INSTALLED),
       () => administration.createKey(root, { accountId, properties: { voices: ['nightjar'] } }, INSTALLED),
       () => administration.createAccount(root, { name: ' a', credits: null }),
     ],
-    signedOut: [() => administration.accounts({ userId: 99 })],
+    signedOut: [() => administration.accounts({ tokenHash: hashToken('unknown') })],
     tooManyAttempts: [],
     unavailable: [],
     failed: [],
@@ -258,8 +298,7 @@ t.test('an act that is done is answered, whatever happens to the store then', as
     wordsWith(() => null),
     noWebhooks,
   );
-  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
-  const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
+  const by = await signedIn(store);
   const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, INSTALLED]);
   t.match(made, { ok: true, answer: { key: /^svc_sk_/, view: { name: 'till' } } });
   t.match(await desk.run('credit', [by, { accountId: 1, credits: 7 }]), { answer: { balance: 507 } });
@@ -296,8 +335,7 @@ t.test('a word is written only when its record is committed', async (t) => {
     wordsWith(() => ({ entry, isChange: false, write: () => written++ })),
     noWebhooks,
   );
-  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
-  const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
+  const by = await signedIn(store);
   const question = { accountId: 1, word: 'kettle', spoken: 'teapot' };
   t.match(await desk.run('addWord', [by, question]), { ok: false });
   t.equal(written, 0);
@@ -316,10 +354,9 @@ t.test('another address of a webhook gets no more attempts than the one before',
   const words = wordsWith(() => null);
   const desk = new ConsoleDesk(storeAt({ dataDir, storeUrl: null }, limits), limits, words, webhooks);
   t.teardown(() => desk.close());
-  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const store = new SqliteAdministration(dataDir, limits);
   t.teardown(() => store.close());
-  const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
+  const by = await signedIn(store);
   const deliveries = { 'credit.low': { id: 'one', firstAtMs: 1, attempts: 5, nextAtMs: null } };
   const url = 'https://one.example/';
   webhooks.write(1, { ...{ url, secret: 'AAAA', deliveries }, lastAtMs: 1, lastResult: 'answered 500' });
