@@ -5,7 +5,8 @@ import type { LexiconThreadData } from '../../../src/threads/lexicons.js';
 import { parseFile, sendLexicons } from '../../../workers/lexicons/read.js';
 
 await sendLexicons(parentPort!, workerData as LexiconThreadData, (path, bounds) => {
-  if (basename(path) === 'spin.txt') for (;;);
+  // It hangs as a loop does, and takes no CPU time.
+  if (basename(path) === 'spin.txt') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   if (basename(path) === 'exit.txt') process.exit(3);
   return parseFile(path, bounds);
 });
