@@ -8,11 +8,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import t from 'tap';
-import { openBrowser } from '../console/browser-rig.js';
+import { noBrowser, openBrowser } from '../console/browser-rig.js';
 import { missingClients } from '../support/interop.js';
 import { packageRoot } from '../support/package-root.js';
 import { startService } from '../support/service.js';
-import { missingTool } from '../support/tools.js';
 
 const script = `
 import OpenAI from 'openai';
@@ -35,7 +34,7 @@ window.failure = (asked) => asked.then(() => 'it was answered', (error) => ({
   name: error.constructor.name, status: error.status ?? null, message: error.message }));
 `;
 
-const skip = missingClients || missingTool('chromium');
+const skip = missingClients || noBrowser;
 
 t.test('pages of an allowed origin speak; pages of another do not', { skip, timeout: 110_000 }, async (t) => {
   const { outputFiles } = await build({
