@@ -17,6 +17,11 @@ const script = `
   AudioBufferSourceNode.prototype.start = function (when) {
     context = this.context;
     const samples = this.buffer.getChannelData(0).slice();
+    if (endsAt === null) {
+      frameMs = performance.now();
+      requestAnimationFrame(note);
+    }
+    endsAt = Math.max(endsAt, when + this.buffer.duration + 1);
     sources.push({ when, plannedAt: context.currentTime, rate: this.buffer.sampleRate, samples });
     return start.apply(this, arguments);
   };
@@ -32,11 +37,14 @@ const script = `
   };
   let frameMs = performance.now();
   let frameBeforeMs = frameMs;
-  requestAnimationFrame(function note() {
+  let endsAt = null;
+  // Until a second after the last source: to draw without an end takes much CPU time.
+  const note = () => {
     frameBeforeMs = frameMs;
     frameMs = performance.now();
-    requestAnimationFrame(note);
-  });
+    if (context.currentTime < endsAt) requestAnimationFrame(note);
+    else endsAt = null;
+  };
   new MutationObserver((changes) => {
     for (const { target } of changes)
       if (target.matches('.pg-word[aria-current]'))
