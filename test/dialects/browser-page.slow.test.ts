@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { noBrowser, openBrowser } from '../console/browser-rig.js';
 import { ConsoleClient } from '../support/console-client.js';
-import { startService } from '../support/service.js';
+import { SCRIPTED, startService } from '../support/service.js';
 
 t.test(
   'a page streams and converses with tokens, and a page elsewhere cannot use them',
@@ -19,7 +19,7 @@ t.test(
     t.teardown(() => pages.close());
     const { port: pagesPort } = pages.address() as AddressInfo;
     const origin = `http://127.0.0.1:${pagesPort}`;
-    const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0', BROWSER_PORT: '0' });
+    const service = await startService(t, { CONSOLE_PORT: '0', BROWSER_PORT: '0' }, SCRIPTED);
     const host = `127.0.0.1:${service.dialectPorts['browser']}`;
     const operator = await ConsoleClient.claim(service);
     const [account] = await operator.call('accounts', {});

@@ -11,7 +11,7 @@ import t from 'tap';
 import { noBrowser, openBrowser } from '../console/browser-rig.js';
 import { missingClients } from '../support/interop.js';
 import { packageRoot } from '../support/package-root.js';
-import { startService } from '../support/service.js';
+import { SCRIPTED, startService } from '../support/service.js';
 
 const script = `
 import OpenAI from 'openai';
@@ -51,9 +51,13 @@ t.test('pages of an allowed origin speak; pages of another do not', { skip, time
   t.teardown(() => pages.close());
   const { port } = pages.address() as AddressInfo;
   const allowed = `http://127.0.0.1:${port}`;
-  const service = await startService(t, {
-    ...{ SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0', OPENAI_PORT: '0', CORS_ORIGINS: allowed },
-  });
+  const service = await startService(
+    t,
+    {
+      ...{ ELEVENLABS_PORT: '0', OPENAI_PORT: '0', CORS_ORIGINS: allowed },
+    },
+    SCRIPTED,
+  );
   const [brokeKey = ''] = await service.makeKeys(1, 0);
   const bases = {
     openai: `http://127.0.0.1:${service.dialectPorts['openai']}/v1`,

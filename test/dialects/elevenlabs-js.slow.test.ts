@@ -3,7 +3,7 @@ import t from 'tap';
 import { createKeys } from '../../scripts/operator.js';
 import { dialectUrls } from '../../src/address.js';
 import { interruptions, loadClient, missingClients } from '../support/interop.js';
-import { freePort, prose, spawnService, startService, until } from '../support/service.js';
+import { freePort, prose, SCRIPTED, spawnService, startService, until } from '../support/service.js';
 
 interface Alignment {
   readonly characters: string[];
@@ -150,7 +150,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
   await t.test('after a drain, it speaks with the service that follows', async (t) => {
     const port = String(await freePort());
     const env = { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: port, DATA_DIR: t.testdir({}) };
-    const before = spawnService(t, env);
+    const before = spawnService(t, env, SCRIPTED);
     await before.listening();
     const [apiKey = ''] = await createKeys(before.dataDir, [[null, null]]);
     const kept = new ElevenLabsClient({ apiKey, baseUrl: `http://127.0.0.1:${port}` }).textToSpeech;
@@ -158,7 +158,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
     const stopped = before.stop();
     t.ok((await bytesOf(speaking)) > 48_000, 'what was begun is spoken to its end');
     t.equal((await stopped).code, 0);
-    const after = spawnService(t, env);
+    const after = spawnService(t, env, SCRIPTED);
     await after.listening();
     t.ok((await bytesOf(await kept.stream('wren', { text, ...pcm }))) > 48_000);
     t.equal((await after.stop()).code, 0);

@@ -4,14 +4,9 @@ import { createConnection, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { ElevenLabsClient } from '../support/elevenlabs-client.js';
-import { pause, startService, until } from '../support/service.js';
+import { pause, SCRIPTED, startService, until } from '../support/service.js';
 
-const service = await startService(t, {
-  SYNTHESIS_THREADS: '1',
-  ACTOR_THREADS: '1',
-  SOCKETS_MAX: '4096',
-  ELEVENLABS_PORT: '0',
-});
+const service = await startService(t, { SOCKETS_MAX: '4096', ELEVENLABS_PORT: '0' }, SCRIPTED);
 const port = service.dialectPorts['elevenlabs'] ?? 0;
 const path = '/v1/text-to-speech/wren/stream-input?output_format=pcm_24000';
 

@@ -5,7 +5,7 @@ import { createKeys } from '../../scripts/operator.js';
 import type { ElevenLabsMessage } from '../../scripts/rig/elevenlabs.js';
 import { ElevenLabsClient } from '../support/elevenlabs-client.js';
 import { interruptions, loadClient, missingClients } from '../support/interop.js';
-import { freePort, prose, spawnService, startService, until } from '../support/service.js';
+import { freePort, prose, SCRIPTED, spawnService, startService, until } from '../support/service.js';
 
 interface SynthesizedAudio {
   readonly frame: { readonly data: Int16Array; readonly sampleRate: number; readonly channels: number };
@@ -253,7 +253,7 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
   await t.test('after a restart of the service, the next turn is spoken', async (t) => {
     const port = String(await freePort());
     const env = { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: port, DATA_DIR: t.testdir({}) };
-    const before = spawnService(t, env);
+    const before = spawnService(t, env, SCRIPTED);
     await before.listening();
     const [own = ''] = await createKeys(before.dataDir, [[null, null]]);
     const tts = open(t, { apiKey: own, baseURL: `http://127.0.0.1:${port}/v1` });
@@ -265,7 +265,7 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     };
     t.ok((await say('Before the restart.')).seconds > 0.5);
     t.equal((await before.stop()).code, 0);
-    const after = spawnService(t, env);
+    const after = spawnService(t, env, SCRIPTED);
     await after.listening();
     t.ok((await say('After the restart.')).seconds > 0.5, 'on a new socket, at the first try');
     t.equal((await after.stop()).code, 0);

@@ -7,7 +7,7 @@ import { createKeys } from '../../scripts/operator.js';
 import { createAudioCheck } from '../../scripts/rig/audio-check.js';
 import { decodersOf } from '../support/decoders.js';
 import { interruptions, loadClient, missingClients } from '../support/interop.js';
-import { freePort, prose, spawnService, startService, until } from '../support/service.js';
+import { freePort, prose, SCRIPTED, spawnService, startService, until } from '../support/service.js';
 import { spansOver } from '../support/tones.js';
 import { missingTool } from '../support/tools.js';
 
@@ -243,7 +243,7 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
   await t.test('after a drain, both clients speak with the service that follows', async (t) => {
     const port = String(await freePort());
     const env = { SYNTHESIS_THREADS: '1', OPENAI_PORT: port, DATA_DIR: t.testdir({}) };
-    const before = spawnService(t, env);
+    const before = spawnService(t, env, SCRIPTED);
     await before.listening();
     const [own = ''] = await createKeys(before.dataDir, [[null, null]]);
     const options = { apiKey: own, baseURL: `http://127.0.0.1:${port}/v1` };
@@ -262,7 +262,7 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
     t.ok((await bytesOf(speaking)).length > 48_000, 'what was begun is spoken to its end');
     t.equal((await stopped).code, 0);
     const meanwhile = say();
-    const after = spawnService(t, env);
+    const after = spawnService(t, env, SCRIPTED);
     await after.listening();
     t.ok((await meanwhile) > 48_000, 'a request between the two is tried again by itself');
     t.ok((await say()) > 48_000 && (await said()) > 24_000, 'after');

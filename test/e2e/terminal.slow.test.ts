@@ -13,11 +13,13 @@ import {
   noTerminal,
   openService as open,
   startCommand,
+  startCommandOf,
 } from '../support/terminal.js';
 import { missingTool } from '../support/tools.js';
 
 t.test('LOG_LEVEL holds on a terminal too', { skip: noTerminal }, async (t) => {
-  const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'debug', NO_COLOR: '1' });
+  const env = { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'debug', NO_COLOR: '1' };
+  const terminal = open(t, 80, env, startCommandOf('src/main.js'));
   await terminal.showing(readyText);
   terminal.type(CTRL_C);
   t.equal(await terminal.exited, 0);

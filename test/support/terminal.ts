@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { packageRoot } from './package-root.js';
+import { SCRIPTED } from './service.js';
 import { missingTool } from './tools.js';
 
 /** Other systems have a `script` with other options. */
@@ -48,9 +49,10 @@ export class Terminal {
 export const CTRL_C = '\x03';
 export const CTRL_D = '\x04';
 
-const main = join(packageRoot, 'dist', 'src', 'main.js');
 /** Starts the service in place of a shell. */
-export const startCommand = `exec ${process.execPath} --disable-warning=ExperimentalWarning ${main}`;
+export const startCommandOf = (script: string) =>
+  `exec ${process.execPath} --disable-warning=ExperimentalWarning ${join(packageRoot, 'dist', script)}`;
+export const startCommand = startCommandOf(SCRIPTED);
 const small = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', PORT: '0', OPS_PORT: '0', CONSOLE_PORT: '0' };
 
 /** The service on a terminal of its own; it ends with the test. */
