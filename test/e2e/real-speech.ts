@@ -18,7 +18,7 @@ interface Whole {
 }
 
 export const startRealSpeech = async (t: Test) => {
-  const service = await startService(t, { SYNTHESIS_THREADS: '2' });
+  const service = await startService(t);
   const whole = async (body: object): Promise<Whole> => {
     const response = await service.post('/v1/tts', { voice: 'wren', ...body });
     if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);

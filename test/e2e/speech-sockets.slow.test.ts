@@ -1,8 +1,10 @@
-/** The WebSocket route of the real service, with two independent client libraries. More speech is in sockets.slow.test.ts. */
+/** The WebSocket route of the real service, with two independent client libraries; and keys and slots, which it shares with HTTP. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { balances } from '../store/support.js';
-import { startService, until } from '../support/service.js';
+import { startService, until, openStream, runScript } from '../support/service.js';
 import { openers, openNative, openWs, type SocketClient } from '../support/socket-client.js';
 import {
   checkSeams,
@@ -13,10 +15,13 @@ import {
   tokens,
   utterances,
 } from '../support/conversation.js';
+import { decodersOf } from '../support/decoders.js';
+import { missingTool } from '../support/tools.js';
 
 // Nothing is refused for want of capacity, however busy the machine is.
 const service = await startService(t);
 const { dataDir } = service;
+const short = { text: 'Yes.', voice: 'wren', response_format: 'wav' };
 let accounts = 0;
 /** Of an account of its own. */
 const makeKey = async (credits: number | null = null): Promise<string> =>
@@ -85,7 +90,6 @@ t.test('an idle socket holds no slot, a speaking one holds one, shared with HTTP
   const key = await makeKey();
   const clients = await Promise.all(Array.from({ length: 10 }, () => openNative(service.port, key)));
   for (const client of clients) client.start('a', { ...pcm24, timestamps: false });
-  const short = { text: 'Yes.', voice: 'wren', response_format: 'wav' };
   const nine = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short, { key })));
   t.ok(
     nine.every(({ status }) => status === 200),
@@ -193,6 +197,103 @@ t.test('revoking a key closes its open sockets, and no others', async (t) => {
   neighbour.close();
   const refused = await openWs(service.port, key);
   t.match(await refused.closing(), { code: 1008 });
+});
+
+t.test('text in pieces of any size gives the same words as the whole text', async (t) => {
+  const client = await openWs(service.port, service.key);
+  for (const pieces of [1, 7, 10_000]) {
+    await converse(client, `by ${pieces}`, pcm24, pieces);
+    t.strictSame(
+      client.words(`by ${pieces}`).map(({ word }) => word),
+      tokens,
+    );
+  }
+  client.close();
+});
+
+t.test('every encoding has its headers and decodes', async (t) => {
+  const client = await openWs(service.port, service.key);
+  const encodings = ['mp3', 'wav', 'pcm', 'linear16', 'opus', 'mulaw', 'alaw'];
+  await Promise.all(
+    encodings.map((encoding) => converse(client, encoding, { response_format: { encoding } }, 50)),
+  );
+  const chunks = (encoding: string) =>
+    client
+      .of(encoding)
+      .flatMap(({ audio_chunk }) => (audio_chunk === undefined ? [] : [Buffer.from(audio_chunk, 'base64')]));
+  const count = (encoding: string, magic: string) =>
+    chunks(encoding).filter((chunk) => chunk.toString('latin1', 0, magic.length) === magic).length;
+  t.equal(count('wav', 'RIFF'), 1);
+  t.equal(count('linear16', 'RIFF'), chunks('linear16').length);
+  t.equal(client.audio('opus').toString('latin1').split('OpusHead').length, 2, 'one header over all flushes');
+  t.equal(count('opus', 'OggS'), chunks('opus').length);
+  t.equal(count('mp3', 'ID3'), 0);
+  const first = chunks('mp3')[0];
+  t.equal((first?.readUInt16BE(0) ?? 0) & 0xffe0, 0xffe0, 'raw MPEG frames');
+  for (const encoding of encodings) {
+    t.strictSame(
+      client.words(encoding).map(({ word }) => word),
+      tokens,
+      encoding,
+    );
+    const sizes = client.of(encoding).flatMap(({ audio_chunk }) => audio_chunk?.length ?? []);
+    t.ok(Math.max(...sizes) < 100_000, 'small frames');
+  }
+  for (const [encoding, rateHz] of [
+    ['mp3', 32_000],
+    ['opus', 48_000],
+  ] as const)
+    for (const decoder of decodersOf(encoding, rateHz))
+      t.test(`${encoding} by ${decoder.program}`, { skip: missingTool(decoder.program) }, (t) => {
+        const path = join(t.testdir(), `stream.${encoding}`);
+        writeFileSync(path, client.audio(encoding));
+        checkSeams(t, decoder.decode(path), rateHz, client.words(encoding));
+        t.end();
+      });
+  client.close();
+});
+
+const keys = (...args: string[]) => runScript('scripts/keys.js', args, { DATA_DIR: service.dataDir });
+const keyIn = (output: string) => /svc_sk_\w+/.exec(output)?.[0] ?? '';
+
+t.test('a key that another process makes works at once, and stops at once when it is revoked', async (t) => {
+  const made = await keys('create', '--account', 'shop');
+  t.equal(made.code, 0, made.stderr);
+  const key = keyIn(made.stdout);
+  t.equal((await service.post('/v1/tts', short, { key })).status, 200);
+  const listed = await keys('list');
+  t.notOk(listed.stdout.includes(key), 'a list never shows a key');
+  t.match(listed.stdout, 'shop');
+  t.equal((await keys('revoke', key)).code, 0);
+  const refused = await service.post('/v1/tts', short, { key });
+  t.equal(refused.status, 401);
+  t.same(await refused.json(), { error: 'INVALID_API_KEY' });
+  t.notOk(service.stdout.includes(key), 'nor does the log');
+});
+
+t.test('a key has nine requests; the tenth is refused at once; an aborted one frees its slot', async (t) => {
+  const streams = await Promise.all(Array.from({ length: 9 }, () => openStream(service)));
+  t.ok(streams.every(({ response }) => response.status === 200));
+  for (const path of ['/v1/tts', '/v1/tts/stream']) {
+    const tenth = await service.post(path, short);
+    t.equal(tenth.status, 429);
+    t.same(await tenth.json(), { error: 'Rate limit exceeded', reason: 'concurrency' });
+    t.equal(tenth.headers.get('retry-after'), null);
+  }
+  const other = keyIn((await keys('create')).stdout);
+  t.equal((await service.post('/v1/tts', short, { key: other })).status, 200, 'another key has its own nine');
+  const isFree = async () => (await service.post('/v1/tts', short)).status === 200;
+  const abortedMs = performance.now();
+  streams[0]?.abort();
+  t.ok(await until(isFree), 'long before its text could end');
+  t.comment(`free ${(performance.now() - abortedMs).toFixed(0)} ms after the abort, one request included`);
+  for (const { abort } of streams) abort();
+  const areAllFree = async () => {
+    const answers = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short)));
+    await Promise.all(answers.map((answer) => answer.arrayBuffer()));
+    return answers.every((answer) => answer.status === 200);
+  };
+  t.ok(await until(areAllFree), 'all nine are free again');
 });
 
 t.test('a drain lets speaking contexts finish, then closes with 1001', async (t) => {
