@@ -79,7 +79,9 @@ const withoutKoffi = `data:text/javascript,${encodeURIComponent(`
 
 t.test('the service trims from its start; if it cannot, it logs that and serves', { skip }, async (t) => {
   const start = async (nodeOptions: readonly string[]) => {
-    const service = new Service({ nodeOptions, keepsLines: true });
+    const entry = new URL('support/scripted-service.js', import.meta.url);
+    const options = { entry, nodeOptions, synthesisThreads: 1, actorThreads: 1 };
+    const service = new Service({ ...options, keepsLines: true });
     t.teardown(() => service.kill());
     await service.listening();
     return { service, warnings: service.lines.filter((line) => line.includes('not trimmed')) };

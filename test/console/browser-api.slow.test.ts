@@ -9,6 +9,7 @@ import type { Locator } from 'playwright-core';
 import t from 'tap';
 import { openApiDocument } from '../../src/api/openapi.js';
 import { operations } from '../../src/api/operations.js';
+import { freeDialectPorts } from '../../scripts/rig/service.js';
 import { limits } from '../../src/limits.js';
 import { missingTool } from '../support/tools.js';
 import { type Person, noBrowser, startConsole } from './browser-rig.js';
@@ -16,11 +17,7 @@ import { type Person, noBrowser, startConsole } from './browser-rig.js';
 const skip = noBrowser || missingTool('curl', 'python3');
 
 t.test('somebody reads the API, tries it, and connects a program', { skip }, async (t) => {
-  const rig = await startConsole(
-    t,
-    { ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0', SYNTHESIS_THREADS: '1' },
-    'src/main.js',
-  );
+  const rig = await startConsole(t, freeDialectPorts);
   const ada: Person = await rig.arrive();
   const { page } = ada;
   await ada.join(rig.claimLink, 'Ada', 'Claim this console');

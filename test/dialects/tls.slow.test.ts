@@ -9,7 +9,7 @@ import t from 'tap';
 import { freeDialectPorts } from '../../scripts/rig/service.js';
 import { makeCertificate, type TestCertificate } from '../support/certificates.js';
 import { ElevenLabsClient } from '../support/elevenlabs-client.js';
-import { prose, startService } from '../support/service.js';
+import { prose, SCRIPTED, startService } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
 import { WyomingClient } from '../support/wyoming-client.js';
 
@@ -55,10 +55,11 @@ t.test(
       return made;
     };
     const first = install('first');
-    const service = await startService(t, {
-      ...{ SYNTHESIS_THREADS: '1', ...freeDialectPorts },
-      ...{ TLS_CERT: certPath, TLS_KEY: keyPath },
-    });
+    const service = await startService(
+      t,
+      { ...freeDialectPorts, TLS_CERT: certPath, TLS_KEY: keyPath },
+      SCRIPTED,
+    );
     const { elevenlabs = 0, openai = 0, wyoming = 0 } = service.dialectPorts;
     const { key } = service;
     const speak = {
