@@ -22,8 +22,14 @@ const jobs = 4;
 const timeoutSeconds = 180;
 /** If more slow files fail, the machine is not the cause. */
 const repeatedFilesMax = 3;
-/** Files in these folders start services, threads or models, and take longest: they run first. */
-const slowFolders = ['e2e', 'console', 'workers/engines', 'dialects', 'workers', 'model', 'client', 'front'];
+/**
+ * Files in these folders start services, threads or models, wait for long, or try many inputs. They run first: at the end one
+ * core would have no work.
+ */
+const slowFolders = [
+  ...['store', 'e2e', 'console', 'text', 'client-python', 'workers/engines', 'scripts', 'dialects'],
+  ...['speech', 'threads', 'workers', 'model', 'client', 'front'],
+];
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isCi = process.env.SYRINX_CI_REQUIRE_ALL === '1';
 
