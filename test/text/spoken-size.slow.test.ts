@@ -80,7 +80,10 @@ t.test(
   'text of any kind takes half of what is expected to say, at least, and 1.6 times as long at most',
   async (t) => {
     const engine = await loadVoices();
-    for (const kind of Object.keys(kinds)) {
+    t.comment(`seed ${seedOfRun()}`);
+    for (const [place, kind] of Object.keys(kinds).entries()) {
+      // All of them by night, and the other half each day.
+      if (!isNight && (place - seedOfRun()) % 2 !== 0) continue;
       const text = textOf(kind);
       let madeMs = 0;
       let expectedMs = 0;
