@@ -15,7 +15,7 @@ import { StoreError, type StoreAdministration } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import { pause } from '../support/waiting.js';
-import { noWebhooks, wordsWith } from '../support/console-desk.js';
+import { noWebhooks, signedIn, wordsWith } from '../support/console-desk.js';
 import { openWebhooks } from '../../workers/webhooks.js';
 import { memoryFolder } from '../store/support.js';
 
@@ -48,17 +48,6 @@ const claimed = async (t: Test, bounds: Partial<Bounds> = {}) => {
   const question = { token: link?.token ?? '', name: 'root', password: PASSWORD };
   const session = await administration.claim(question, ADDRESS);
   return { dataDir, administration, session, root: { tokenHash: hashToken(session.token) } };
-};
-
-/** An operator with a session. */
-const signedIn = async (store: StoreAdministration) => {
-  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
-  const tokenHash = hashToken('token');
-  await store.transact(async (transaction) => {
-    const userId = await transaction.addUser(user, Date.now());
-    await transaction.addSession(tokenHash, userId, Date.now());
-  });
-  return { tokenHash };
 };
 
 const refusalOf = async (call: Promise<unknown>): Promise<ConsoleRefusal> => {

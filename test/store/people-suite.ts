@@ -11,7 +11,7 @@ import type { StoreDriver, UsageQuestion, UsageRow, UsageStep } from '../../src/
 import { seededRandom } from '../../scripts/rig/random.js';
 import { HOUR_MS, randomEntries } from './random-entries.js';
 import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
-import { noWebhooks, wordsWith } from '../support/console-desk.js';
+import { noWebhooks, signedIn, wordsWith } from '../support/console-desk.js';
 
 export interface OpenStore {
   readonly driver: StoreDriver;
@@ -153,8 +153,6 @@ export const peopleSuite = (
 
   test('no text and no number of a call lets the store count as unusable', async (t) => {
     const { driver, store } = await open(t);
-    const operator = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
-    const userId = await store.transact(async (transaction) => transaction.addUser(operator, 1));
     const desk = new ConsoleDesk(
       driver,
       limits,
@@ -163,7 +161,7 @@ export const peopleSuite = (
     );
     t.teardown(() => desk.close());
     const credentials = { name: 'a\0b', password: 'p\0q'.repeat(4) };
-    const by = { userId };
+    const by = await signedIn(store);
     const period = { accountId: null, fromMs: 0, toMs: 2 ** 63, step: 'day' };
     const asked: readonly (readonly [keyof ConsoleCalls, ...(readonly unknown[])])[] = [
       ['signIn', credentials, '192.0.2.1'],

@@ -59,7 +59,7 @@ const KeyTable = ({ rows }: { readonly rows: readonly KeyView[] }) => (
             <Time ms={lastUsedAtMs} format={formatTime} />
           ),
       },
-      { label: 'Characters', isNumber: true, cell: ({ characters }) => formatNumber(characters) },
+      { label: 'All characters', isNumber: true, cell: ({ characters }) => formatNumber(characters) },
       {
         label: 'Limits',
         cell: (key) => linesOf(limitsOf(key), 'None'),

@@ -99,7 +99,7 @@ const Totals = ({ sum }: { readonly sum: Sum | undefined }) => {
         ['Characters', shown(({ characters }) => formatNumber(characters))],
         ['Requests', shown(({ requests }) => formatNumber(requests))],
         ['Seconds of audio', shown(({ audioMs }) => formatSeconds(audioMs))],
-        ['Credits', shown(({ credits, refunded }) => formatNumber(credits - refunded))],
+        ['Credits, less refunds', shown(({ credits, refunded }) => formatNumber(credits - refunded))],
       ]}
     />
   );

@@ -18,7 +18,9 @@ export const Dialog = (props: {
     const element = dialog.current;
     element?.showModal();
     // By itself the button that closes it would have the focus.
-    element?.querySelector<HTMLElement>('pre, input, .form-end button')?.focus();
+    const first =
+      element?.querySelector('[autofocus]') ?? element?.querySelector('pre, input, .form-end button');
+    if (first instanceof HTMLElement) first.focus();
     return () => {
       element?.close();
       // What had the focus before may be gone, such as the button of an empty list.
