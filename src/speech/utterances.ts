@@ -78,9 +78,11 @@ export const aheadMs = (
   const forms = new MarkedForms();
   let text = '';
   let units = 0;
+  let pausesMs = 0;
   let hasForms = lexicons.length > 0;
   for (const piece of pieces) {
     units += piece.text.length;
+    pausesMs += piece.pauseMs ?? 0;
     if (text.length >= SLICE_UNITS) continue;
     const end = piece.form === undefined ? endOfSlice(piece.text, SLICE_UNITS) : piece.text.length;
     forms.push(piece.text.slice(0, end), piece.form);
@@ -93,7 +95,7 @@ export const aheadMs = (
     forms.take({ text, words }),
     lexicons.length === 0 ? [] : pronounced(lexicons, text, words, language),
   );
-  return spokenMs(spokenSize({ text, words, spoken }) + units - text.length, speed);
+  return pausesMs + spokenMs(spokenSize({ text, words, spoken }) + units - text.length, speed);
 };
 
 /** The tokens of a segment, from which the actor reports times. */
@@ -155,6 +157,7 @@ export class Utterances {
   #cutSegments = 0;
   /** UTF-16 units that were appended and are in no segment yet. */
   #uncutUnits = 0;
+  #uncutPausesMs = 0;
   /** Of the segments that were cut. */
   #cutUnits = 0;
   #cutMs = 0;
@@ -215,14 +218,10 @@ export class Utterances {
     return this.#uncutUnits;
   }
 
-  /** Milliseconds of speech that such text makes: letters, or if that is more, as the text before it. */
+  /** Milliseconds of speech that such text makes: letters, or if that is more, as the text before it; and of its pauses. */
   get uncutMs(): number {
-    const { speed } = this.#settings;
-    if (this.#uncutUnits === 0) return 0;
-    return Math.max(
-      spokenMs(this.#uncutUnits, speed),
-      (this.#uncutUnits * this.#cutMs) / (this.#cutUnits || 1),
-    );
+    const spokenAsBeforeMs = (this.#uncutUnits * this.#cutMs) / (this.#cutUnits || 1);
+    return this.#uncutPausesMs + Math.max(spokenMs(this.#uncutUnits, this.#settings.speed), spokenAsBeforeMs);
   }
 
   /** There are words whose segment is not final. */
@@ -237,6 +236,7 @@ export class Utterances {
 
   append(text: string, { pauseMs = 0, form }: Markup = {}): void {
     this.#uncutUnits += text.length;
+    this.#uncutPausesMs += pauseMs;
     if (pauseMs > 0) this.#pending.push({ pauseMs });
     if (text === '') return;
     if (form !== undefined) {
@@ -316,7 +316,9 @@ export class Utterances {
   drop(announced: number, withdraw: (fromSegment: number) => void): number {
     let characters = 0;
     const lastFlush = this.#pending.findLastIndex(isFlush);
-    for (const text of this.#pending.splice(lastFlush + 1).map(textOf)) {
+    for (const entry of this.#pending.splice(lastFlush + 1)) {
+      const text = textOf(entry);
+      if (typeof entry === 'object' && 'pauseMs' in entry) this.#uncutPausesMs -= entry.pauseMs;
       characters += codePointCount(text);
       this.#uncutUnits -= text.length;
     }
@@ -326,6 +328,7 @@ export class Utterances {
       this.#forms.take(segment);
       characters += codePointCount(segment.text);
       this.#uncutUnits -= segment.text.length;
+      this.#uncutPausesMs -= segment.pauseMs ?? 0;
     }
     const kept = Math.max(announced, this.#utteranceStart);
     withdraw(kept);
@@ -349,7 +352,7 @@ export class Utterances {
     this.#pending.length = 0;
     this.#cut.length = 0;
     this.#flushes.length = 0;
-    this.#uncutUnits = 0;
+    this.#uncutUnits = this.#uncutPausesMs = 0;
   }
 
   #push(text: string, form?: SpokenForm): readonly Segment[] {
@@ -365,6 +368,7 @@ export class Utterances {
       return [];
     }
     this.#uncutUnits -= cut.text.length;
+    this.#uncutPausesMs -= cut.pauseMs ?? 0;
     const forms = this.#forms.take(cut);
     if (!cut.speak) {
       this.#uncharged += codePointCount(cut.text);

@@ -471,6 +471,27 @@ t.test('text that is long to say counts so before it begins', async (t) => {
   t.ok(markedMs > 10_000 + 5_000 * 60, 'its spoken form, and of a long text the rest as it is written');
 });
 
+t.test('the pauses of a text count before it is cut, and once', (t) => {
+  const { settings } = optionsOf(lease().granted);
+  const pieces = Array.from({ length: 10 }, () => ({ text: 'One. ', pauseMs: 3_000 }));
+  const written = pieces.map(({ text }) => ({ text }));
+  t.equal(aheadMs(pieces, settings, 'en-US', []), 30_000 + aheadMs(written, settings, 'en-US', []));
+  const utterances = new Utterances(limits, { framing: 'socket', settings }, 'en-US', () => []);
+  for (const piece of pieces) utterances.append(piece.text, piece);
+  t.ok(utterances.uncutMs > 30_000);
+  let cutMs = 0;
+  for (let cut = utterances.cut(); cutMs < 9_000; cut = utterances.cut())
+    for (const { pauseMs = 0 } of (cut ?? []).map((segment) => utterances.requestOf(segment)))
+      cutMs += pauseMs;
+  t.ok(
+    utterances.uncutMs > 30_000 - cutMs && utterances.uncutMs < 40_000 - cutMs,
+    `${utterances.uncutMs} ms`,
+  );
+  utterances.drop(100, () => undefined);
+  t.equal(utterances.uncutMs, 0);
+  t.end();
+});
+
 t.test('held words of one listener leave the machine to others, and to its own next words', async (t) => {
   const { result } = await atOnce(t, ({ admits, dispatcher }) => {
     const context = opened(

@@ -9,7 +9,9 @@ import { wordSpans } from '../../../src/text/words.js';
 import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
 import type { Engine } from '../../../workers/engines/engine.js';
 import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
+import type { PiperConfig } from '../../../workers/engines/piper/config.js';
 import { piper } from '../../../workers/engines/piper/format.js';
+import { IdMaker, symbolsMax } from '../../../workers/engines/piper/ids.js';
 import { readEntry } from '../../../workers/engines/registry.js';
 import { tryPack } from '../../../workers/engines/trial.js';
 import { packageRoot } from '../../support/package-root.js';
@@ -79,6 +81,36 @@ interface Expected {
 
 /** The ids were made with espeak-ng 1.51, which writes oː before an r; 1.52, as here and in Piper itself, writes ɔː. It takes the verb close for the adjective. */
 const pronouncedOtherwise = ['Birds sing before sunrise.', 'Please close the door quietly.'];
+
+t.test('no run of the model has more than a bounded part of a sentence, or of a word', (t) => {
+  const maker = new IdMaker(piperConfig() as unknown as PiperConfig);
+  const word = (place: number, letters: number) => ({
+    ...{ word: place, ipa: 'a'.repeat(letters) },
+    ...{ before: '', after: '', joins: false, isRaw: false },
+  });
+  const aId = piperSymbols.indexOf('a');
+  for (const [lengths, runs] of [
+    [Array<number>(70).fill(18), 3],
+    [[symbolsMax], 1],
+    [[3, 2_000, 3], 6],
+  ] as const) {
+    const sentences = maker.ofPhonemes(lengths.map((length, place) => word(place, length)));
+    t.equal(sentences.length, runs);
+    for (const { ids, words } of sentences) {
+      t.ok(ids.length <= 2 * (symbolsMax + 1) + 3);
+      t.equal(words.length, ids.length);
+    }
+    const spoken = sentences.flatMap(({ ids, words }) => words.filter((_, at) => ids[at] === aId));
+    t.strictSame(
+      spoken,
+      lengths.flatMap((length, place) => Array<number>(length).fill(place)),
+      'each symbol once, in order',
+    );
+  }
+  const text = 'a'.repeat(1_500);
+  t.equal(maker.ofText({ text, words: wordSpans(text) }).length, 3);
+  t.end();
+});
 
 t.test('ids of 50 sentences are those of a second implementation', async (t) => {
   const path = join(packageRoot, 'test/support/piper-ids.json');

@@ -13,6 +13,11 @@ const marks: Readonly<Record<string, string>> = {
   ...{ '…': ';', '—': ';' },
 };
 const sentenceEnds = new Set(['.', '?', '!']);
+/**
+ * Symbols of a run of the model; the rest of a longer sentence is another run. The memory and time of the encoder grow with
+ * the square: a text of letters whose names are spoken has 1,200 in a segment, which took 400 MiB.
+ */
+export const symbolsMax = 512;
 /** About the length of a short sentence. */
 const sampleLettersMax = 40;
 
@@ -61,17 +66,21 @@ export class IdMaker {
   ofPhonemes(words: readonly PhonemicWord[]): Sentence[] {
     const sentences: Sentence[] = [];
     let symbols: Symbol[] = [];
+    const endSentence = () => {
+      sentences.push(...this.#runs(symbols));
+      symbols = [];
+    };
     for (const [place, { word, ipa, after }] of words.entries()) {
-      symbols.push(...symbolsOf(ipa, word ?? -1));
+      const own = symbolsOf(ipa, word ?? -1);
+      if (symbols.length + own.length >= symbolsMax) endSentence();
+      symbols.push(...own);
       const mark = Array.from(after, (sign) => marks[sign]).find((found) => found !== undefined);
       if (mark !== undefined) symbols.push({ text: mark, word: -1 });
-      if (mark !== undefined && sentenceEnds.has(mark)) {
-        sentences.push(this.#sentence(symbols));
-        symbols = [];
-      } else if (mark !== undefined || (place < words.length - 1 && !words[place + 1]!.joins))
+      if (mark !== undefined && sentenceEnds.has(mark)) endSentence();
+      else if (mark !== undefined || (place < words.length - 1 && !words[place + 1]!.joins))
         symbols.push({ text: ' ', word: -1 });
     }
-    if (symbols.length > 0) sentences.push(this.#sentence(symbols));
+    endSentence();
     return sentences;
   }
 
@@ -90,8 +99,8 @@ export class IdMaker {
       first = last + 1;
     }
     add(text.slice(end), -1);
-    const sentence = this.#sentence(symbols);
-    return sentence.words.some((word) => word >= 0) ? [sentence] : [];
+    const runs = this.#runs(symbols);
+    return runs.some((run) => run.words.some((word) => word >= 0)) ? runs : [];
   }
 
   /** A text for a voice of characters: the sentence if it knows its letters, else the letters that it knows. */
@@ -109,6 +118,14 @@ export class IdMaker {
     return Array.from(text.normalize('NFD'), (character) =>
       this.#map.has(character) ? character : character.toLowerCase(),
     ).join('');
+  }
+
+  #runs(symbols: readonly Symbol[]): Sentence[] {
+    const starts = Array.from(
+      { length: Math.ceil(symbols.length / symbolsMax) },
+      (_, run) => run * symbolsMax,
+    );
+    return starts.map((start) => this.#sentence(symbols.slice(start, start + symbolsMax)));
   }
 
   #sentence(symbols: readonly Symbol[]): Sentence {
