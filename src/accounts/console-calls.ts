@@ -63,6 +63,8 @@ interface OfKey {
   readonly keyId: number;
 }
 
+type Act = (administration: Administration) => Promise<unknown>;
+
 /** A word for the lexicon of an account. */
 export interface AccountWord {
   readonly word: string;
@@ -114,10 +116,10 @@ const callsOver = (
   const userBy = (by: By) => (view: StoreView) => sessions.userOf(view, by.tokenHash);
   const actAs = (by: By) => new Administration(store, { actor: userBy(by), nowMs });
   const viewAs = (by: By) => new Overview(store, userBy(by), nowMs);
-  /** An act and its view in one transaction: a fault between two would say of an act that is done that it failed. */
+  /** An act and its answer in one transaction: a fault between two would say of an act that is done that it failed. */
   const actAndView = <T>(
     by: By,
-    work: (administration: Administration, overview: Overview) => Promise<T>,
+    work: (administration: Administration, view: StoreView) => Promise<T>,
   ): Promise<T> =>
     store.transact((transaction) => {
       const within: StoreAdministration = {
@@ -125,9 +127,25 @@ const callsOver = (
         read: (part) => part(transaction),
         close: () => undefined,
       };
-      const actor = userBy(by);
-      return work(new Administration(within, { actor, nowMs }), new Overview(within, actor, nowMs));
+      return work(new Administration(within, { actor: userBy(by), nowMs }), transaction);
     });
+  // What is summed up for a view is read before the act: the ledger waits for the act, and its history can be long.
+  const actOnAccount = async (by: By, { accountId }: OfAccount, act: Act) => {
+    const before = await viewAs(by).account(accountId);
+    const account = await actAndView(by, async (administration, view) => {
+      await act(administration);
+      return view.findAccount({ accountId });
+    });
+    return accountView({ ...before, ...account });
+  };
+  const actOnKey = async (by: By, { keyId }: OfKey, act: Act) => {
+    const before = await viewAs(by).key(keyId);
+    const [key] = await actAndView(by, async (administration, view) => {
+      await act(administration);
+      return view.findKeys({ keyIds: [keyId] });
+    });
+    return keyView({ ...before, ...key });
+  };
 
   const changeWord = async <Change extends Addition | Removal>(
     by: By,
@@ -237,42 +255,34 @@ const callsOver = (
     accounts: async (by: By) => (await viewAs(by).accounts()).map(accountView),
     account: async (by: By, { accountId }: OfAccount) => accountView(await viewAs(by).account(accountId)),
     createAccount: (by: By, { name, credits }: { readonly name: string; readonly credits: number | null }) =>
-      actAndView(by, async (administration, overview) =>
-        accountView(await overview.account(await administration.createAccount(name, credits))),
-      ),
-    credit: (by: By, { accountId, credits }: OfAccount & { readonly credits: number }) =>
-      actAndView(by, async (administration, overview) => {
-        await administration.credit({ accountId }, credits);
-        return accountView(await overview.account(accountId));
+      actAndView(by, async (administration, view) => {
+        const [account] = await view.listAccounts(await administration.createAccount(name, credits), nowMs());
+        return accountView(account!);
       }),
+    credit: (by: By, { accountId, credits }: OfAccount & { readonly credits: number }) =>
+      actOnAccount(by, { accountId }, (administration) => administration.credit({ accountId }, credits)),
     meterAccount: (
       by: By,
       { accountId, metered, credits }: OfAccount & { readonly metered: boolean; readonly credits: number },
     ) =>
-      actAndView(by, async (administration, overview) => {
-        await administration.meter({ accountId }, metered, credits);
-        return accountView(await overview.account(accountId));
-      }),
+      actOnAccount(by, { accountId }, (administration) =>
+        administration.meter({ accountId }, metered, credits),
+      ),
     changeAccount: (
       by: By,
       { accountId, changes }: OfAccount & { readonly changes: Partial<SpeakingDefaults> },
       installed: Installed,
     ) =>
-      actAndView(by, async (administration, overview) => {
-        await administration.changeAccount({ accountId }, changes, installed);
-        return accountView(await overview.account(accountId));
-      }),
+      actOnAccount(by, { accountId }, (administration) =>
+        administration.changeAccount({ accountId }, changes, installed),
+      ),
     suspendAccount: (by: By, { accountId, suspended }: OfAccount & { readonly suspended: boolean }) =>
-      actAndView(by, async (administration, overview) => {
-        await administration[suspended ? 'suspend' : 'resume']({ accountId });
-        return accountView(await overview.account(accountId));
-      }),
+      actOnAccount(by, { accountId }, (administration) =>
+        administration[suspended ? 'suspend' : 'resume']({ accountId }),
+      ),
     deleteAccount: async (by: By, { accountId }: OfAccount) => {
-      const { name } = await actAndView(by, async (administration, overview) => {
-        const account = await overview.account(accountId);
-        await administration.deleteAccount({ accountId });
-        return account;
-      });
+      const { name } = await accountOf(by, { accountId });
+      await actAs(by).deleteAccount({ accountId });
       // A new account may get the name.
       words.remove(name);
       webhooks.write(accountId, null);
@@ -286,24 +296,18 @@ const callsOver = (
       { accountId, properties }: OfAccount & { readonly properties: Partial<KeyProperties> },
       installed: Installed,
     ) =>
-      actAndView(by, async (administration, overview) => {
+      actAndView(by, async (administration, view) => {
         const { key, keyId } = await administration.createKeyOf(accountId, properties, installed);
-        return { key, view: keyView(await overview.key(keyId)) };
+        const [listed] = await view.listKeys({ keyId });
+        return { key, view: keyView(listed!) };
       }),
     changeKey: (
       by: By,
       { keyId, changes }: OfKey & { readonly changes: Partial<KeyProperties> },
       installed: Installed,
-    ) =>
-      actAndView(by, async (administration, overview) => {
-        await administration.change({ keyId }, changes, installed);
-        return keyView(await overview.key(keyId));
-      }),
+    ) => actOnKey(by, { keyId }, (administration) => administration.change({ keyId }, changes, installed)),
     revokeKey: (by: By, { keyId }: OfKey) =>
-      actAndView(by, async (administration, overview) => {
-        await administration.revoke({ keyId });
-        return keyView(await overview.key(keyId));
-      }),
+      actOnKey(by, { keyId }, (administration) => administration.revoke({ keyId })),
     playgroundKey: async (by: By, { accountId }: OfAccount) =>
       (await actAs(by).playgroundKey({ accountId })).keyId,
 

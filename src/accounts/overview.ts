@@ -118,7 +118,8 @@ export class Overview {
       if (accountId === null) refuseMember(actor);
       else await findAccount(view, actor, { accountId });
       const nowMs = this.#nowMs();
-      const expiring = await view.findKeys({ expiresFromMs: nowMs, expiresToMs: nowMs + EXPIRING_MS });
+      const period = { expiresFromMs: nowMs, expiresToMs: nowMs + EXPIRING_MS };
+      const expiring = await view.findKeys({ accountId, ...period });
       const accounts = await view.listAccounts(accountId, nowMs - RECENT_MS);
       const alerts = accounts.flatMap((account) => alertsOf(account, expiring, refused));
       const isOut = ({ cause }: Alert): number => Number(cause === 'credit.out');

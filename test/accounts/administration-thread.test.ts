@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
-import { ConsoleDesk } from '../../src/accounts/console-calls.js';
+import { ConsoleDesk, type ConsoleCalls } from '../../src/accounts/console-calls.js';
 import type { SpeakingDefaults } from '../../src/api/speech-settings.js';
 import { hashToken } from '../../src/accounts/tokens.js';
 import { startAdministration, type ConsoleAdministration } from '../../src/console/administration.js';
@@ -11,7 +11,7 @@ import { createLog } from '../../src/log.js';
 import { storeAt } from '../../src/store/driver.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { storePath } from '../../src/store/sqlite/database.js';
-import { StoreError, type StoreAdministration } from '../../src/store/store.js';
+import { StoreError, type StoreAdministration, type StoreTransaction } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import { pause } from '../support/waiting.js';
@@ -275,12 +275,14 @@ t.test('an act that is done is answered, whatever happens to the store then', as
   await createKeys(dataDir, [['ada', 500]]);
   const store = new SqliteAdministration(dataDir, limits);
   t.teardown(() => store.close());
-  const actsOnly: StoreAdministration = {
-    transact: (work) => store.transact(work),
-    read: () => Promise.reject(new StoreError('missing', 'it was moved away')),
+  let isThere = true;
+  const leaving: StoreAdministration = {
+    transact: (work) => store.transact(work).finally(() => (isThere = false)),
+    read: (work) =>
+      isThere ? store.read(work) : Promise.reject(new StoreError('missing', 'it was moved away')),
     close: () => undefined,
   };
-  const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => actsOnly };
+  const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => leaving };
   const desk = new ConsoleDesk(
     driver,
     limits,
@@ -290,8 +292,52 @@ t.test('an act that is done is answered, whatever happens to the store then', as
   const by = await signedIn(store);
   const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, INSTALLED]);
   t.match(made, { ok: true, answer: { key: /^svc_sk_/, view: { name: 'till' } } });
+  isThere = true;
   t.match(await desk.run('credit', [by, { accountId: 1, credits: 7 }]), { answer: { balance: 507 } });
   t.match(await desk.run('account', [by, { accountId: 1 }]), { ok: false, refusal: { code: 'unavailable' } });
+});
+
+t.test('an act adds up no history while the ledger waits for it', async (t) => {
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['ada', 500]]);
+  const store = new SqliteAdministration(dataDir, limits);
+  t.teardown(() => store.close());
+  const summing = ['listKeys', 'listAccounts', 'readUsageRows', 'readBalanceChanges'];
+  const withoutSums = (transaction: StoreTransaction): StoreTransaction =>
+    new Proxy(transaction, {
+      get: (target, name) => {
+        if (summing.includes(String(name))) throw new Error(`${String(name)} under the lock`);
+        return (Reflect.get(target, name) as () => unknown).bind(target);
+      },
+    });
+  const quick: StoreAdministration = {
+    transact: (work) => store.transact((transaction) => work(withoutSums(transaction))),
+    read: (work) => store.read(work),
+    close: () => undefined,
+  };
+  const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => quick };
+  const desk = new ConsoleDesk(
+    driver,
+    limits,
+    wordsWith(() => null),
+    noWebhooks,
+  );
+  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
+  const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
+  const ofAccount = { accountId: 1 };
+  const speaking = { ...ofAccount, changes: { speed: 1.1 } };
+  const ofKey = { keyId: 1 };
+  const acts: readonly (readonly [keyof ConsoleCalls, object, object])[] = [
+    ['changeKey', { ...ofKey, changes: { name: 'till' } }, { name: 'till', characters: 0, keyId: 1 }],
+    ['revokeKey', ofKey, { revokedAtMs: Number, name: 'till', lastUsedAtMs: null }],
+    ['credit', { ...ofAccount, credits: 7 }, { balance: 507, keys: 0, recentCharacters: 0 }],
+    ['meterAccount', { ...ofAccount, metered: false, credits: 0 }, { metered: false, users: 0 }],
+    ['changeAccount', speaking, { speed: 1.1, createdAtMs: Number }],
+    ['suspendAccount', { ...ofAccount, suspended: true }, { suspendedAtMs: Number, name: 'ada' }],
+    ['deleteAccount', ofAccount, {}],
+  ];
+  for (const [name, question, answer] of acts)
+    t.match(await desk.run(name, [by, question, INSTALLED]), { ok: true, answer }, name);
 });
 
 t.test('a word is written only when its record is committed', async (t) => {

@@ -5,7 +5,7 @@ import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { queryObjects } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
@@ -13,6 +13,7 @@ import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Ledger, newWriter, type LedgerBounds } from '../../src/store/ledger.js';
+import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { SqliteWriter, WriterThread } from '../../src/store/sqlite/writer.js';
 import { createKeys } from '../../scripts/operator.js';
@@ -69,6 +70,38 @@ t.test('a commit to a file that is removed meanwhile is not acknowledged', async
     },
   };
   t.match(writer.commit([removing]), { ok: false, fault: 'missing' });
+});
+
+t.test('acts that follow one another without an end let the ledger thread write', async (t) => {
+  const dataDir = await makeStore(t);
+  const store = new SqliteAdministration(dataDir, limits);
+  t.teardown(() => store.close());
+  const writer = new WriterThread(dataDir, { ...limits, storeBusyMsMax: 10_000 });
+  t.teardown(() => writer.end());
+  t.match(await writer.commit([]), { ok: true });
+  let isOver = false as boolean;
+  let acts = 0;
+  const act = async (): Promise<void> => {
+    const endMs = performance.now() + 30;
+    while (performance.now() < endMs);
+    acts++;
+  };
+  const callers = Array.from({ length: 8 }, async () => {
+    while (!isOver) {
+      await store.transact(act);
+      await turn();
+    }
+  });
+  const entry = { ...usageOf(1), writer: newWriter() };
+  for (const number of [1, 2, 3, 4]) {
+    const before = acts;
+    await eventually(() => acts > before);
+    t.match(await writer.commit([{ ...entry, entry: number }]), { ok: true }, `commit ${number}`);
+  }
+  isOver = true;
+  const whileWaiting = acts;
+  await Promise.all(callers);
+  t.ok(whileWaiting < 80, `${whileWaiting} acts`);
 });
 
 t.test('while commits fail nothing is accepted, and it recovers by itself', async (t) => {

@@ -16,12 +16,15 @@ import { hashKey } from '../../src/accounts/keys.js';
 import { Administration } from '../../src/accounts/administration.js';
 import { readUsage, type AccountUse } from '../../src/accounts/usage.js';
 import { limits } from '../../src/limits.js';
+import type { Sql } from '../../src/store/sql/sql.js';
+import { Transaction } from '../../src/store/sql/transaction.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { checkCommitMark, readCommitMark } from '../../src/store/sqlite/commit-mark.js';
 import { openExisting, storePath } from '../../src/store/sqlite/database.js';
 import { sqliteStore } from '../../src/store/sqlite/driver.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
 import { APPLICATION_ID, SCHEMA_VERSION, migrations } from '../../src/store/sqlite/schema.js';
+import { Statements } from '../../src/store/sqlite/statements.js';
 import { findDamage } from '../../src/store/sqlite/verification.js';
 import { StoreError, type UsagePeriod } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
@@ -256,6 +259,43 @@ t.test(
     ]);
   },
 );
+
+t.test('what is read of one key or one account needs no other rows', async (t) => {
+  const tables = /^SCAN (?:accounts|api_keys|usage_hours|ledger)\b/;
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['ada', 500]]);
+  const database = openExisting(dataDir, limits);
+  t.teardown(() => database.close());
+  const statements = new Statements(database);
+  const scans: string[] = [];
+  const explain = <Row>(rows: Row[], plan: { readonly detail: string }[]): Row[] => {
+    scans.push(...plan.map(({ detail }) => detail).filter((step) => tables.test(step)));
+    return rows;
+  };
+  const plan = (text: string) => `EXPLAIN QUERY PLAN ${text}`;
+  const sql: Sql = {
+    all: (text, ...values) => explain(statements.all(text, ...values), statements.all(plan(text), ...values)),
+    named: (text, values) => explain(statements.named(text, values), statements.named(plan(text), values)),
+  };
+  const view = new Transaction(sql, { keysPerAccountMax: 10, storeKeysMax: Infinity });
+  const ofAccount = { accountId: 1 };
+  const period = { fromMs: 1_800_000, toMs: 9_000_000 };
+  const questions = {
+    key: () => view.listKeys({ keyId: 1 }),
+    keys: () => view.listKeys(ofAccount),
+    account: () => view.listAccounts(1, 0),
+    expiring: () => view.findKeys({ ...ofAccount, expiresFromMs: 1, expiresToMs: 2 }),
+    firstUse: () => view.findUse(1, 0),
+    usage: () => view.readUsageRows({ ...ofAccount, ...period, step: 'day' }, 10),
+    balance: () => view.readBalanceChanges(1, 10),
+  };
+  for (const [name, ask] of Object.entries(questions)) {
+    await ask();
+    t.strictSame(scans.splice(0), [], name);
+  }
+  await view.listKeys(null);
+  t.strictSame(scans, ['SCAN api_keys'], 'a list of all does');
+});
 
 t.test('acts wait for a lock together, and hold up no read', async (t) => {
   const dataDir = memoryFolder(t);

@@ -59,13 +59,12 @@ const keyColumns = `${columnsOf([
   `${clamped('spent')} AS spent`,
 ])}, ${accountPart}`;
 
-/** @param condition on columns of `api_keys` and `accounts` */
+const hoursOfKey = 'FROM usage_hours WHERE key_id = api_keys.id';
+/** Reads the hours of the keys that it lists, and of no others. @param condition on columns of `api_keys` and `accounts` */
 export const selectListedKeys = (condition: string): string => `
-  SELECT ${keyColumns}, ${clamped('coalesce(characters, 0)')} AS characters, last_used_at_ms AS "lastUsedAtMs"
-  FROM api_keys JOIN accounts ON accounts.id = account_id LEFT JOIN (
-    SELECT key_id, sum(characters) AS characters, max(last_at_ms) AS last_used_at_ms
-    FROM usage_hours GROUP BY key_id
-  ) AS used ON used.key_id = api_keys.id
+  SELECT ${keyColumns}, ${clamped(`coalesce((SELECT sum(characters) ${hoursOfKey}), 0)`)} AS characters,
+    (SELECT last_at_ms ${hoursOfKey} ORDER BY hour DESC, last_at_ms DESC LIMIT 1) AS "lastUsedAtMs"
+  FROM api_keys JOIN accounts ON accounts.id = account_id
   WHERE kind = 'api' AND ${condition} ORDER BY api_keys.id
 `;
 

@@ -37,16 +37,16 @@ export interface KeyBounds {
   readonly storeKeysMax: number;
 }
 
-const listAccounts = `
+/** @param condition on columns of `accounts` */
+const listAccounts = (condition: string): string => `
   SELECT ${accountColumns}, created_at_ms AS "createdAtMs",
     (SELECT count(*) FROM api_keys WHERE account_id = accounts.id AND kind = 'api' AND revoked_at_ms IS NULL) AS keys,
     (SELECT count(*) FROM users WHERE account_id = accounts.id) AS users,
     ${clamped(`(
-      SELECT coalesce(sum(characters), 0)
-      FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= ?
-      WHERE account_id = accounts.id
+      SELECT coalesce(sum((SELECT sum(characters) FROM usage_hours WHERE key_id = api_keys.id AND hour >= ?)), 0)
+      FROM api_keys WHERE account_id = accounts.id
     )`)} AS "recentCharacters"
-  FROM accounts WHERE deleted_at_ms IS NULL AND (CAST(? AS BIGINT) IS NULL OR id = ?) ORDER BY id
+  FROM accounts WHERE deleted_at_ms IS NULL AND ${condition} ORDER BY id
 `;
 
 /** A page of the console has so many keys, or twice. */
@@ -89,7 +89,10 @@ export class Transaction extends UsageReader {
    */
   async listAccounts(accountId: number | null, recentSinceMs: number): Promise<ListedAccount[]> {
     const sinceHour = Math.ceil(recentSinceMs / HOUR_MS);
-    const rows = await this.sql.all<RowOf<ListedAccount>>(listAccounts, sinceHour, accountId, accountId);
+    const rows =
+      accountId === null
+        ? await this.sql.all<RowOf<ListedAccount>>(listAccounts('true'), sinceHour)
+        : await this.sql.all<RowOf<ListedAccount>>(listAccounts('id = ?'), sinceHour, accountId);
     return rows.map((row) => toAccount(row));
   }
 
@@ -99,15 +102,22 @@ export class Transaction extends UsageReader {
       | { readonly hash: Uint8Array }
       | { readonly prefix: string }
       | { readonly keyIds: readonly number[] }
-      | { readonly expiresFromMs: number; readonly expiresToMs: number },
+      | { readonly accountId: number | null; readonly expiresFromMs: number; readonly expiresToMs: number },
   ): Promise<StoredKey[]> {
     const found: KeyRow[] = [];
     const find = async (condition: string, ...values: SqlValue[]): Promise<void> => {
       found.push(...(await this.sql.all<KeyRow>(selectKeys(condition), ...values)));
     };
-    if ('expiresFromMs' in by)
-      await find('expires_at_ms > ? AND expires_at_ms <= ?', by.expiresFromMs, by.expiresToMs);
-    else if ('hash' in by) await find('hash = ?', by.hash);
+    if ('expiresFromMs' in by) {
+      const { accountId, expiresFromMs, expiresToMs } = by;
+      const [ofAccount, values] = accountId === null ? ['true', []] : ['account_id = ?', [accountId]];
+      await find(
+        `${ofAccount} AND expires_at_ms > ? AND expires_at_ms <= ?`,
+        ...values,
+        expiresFromMs,
+        expiresToMs,
+      );
+    } else if ('hash' in by) await find('hash = ?', by.hash);
     else if ('prefix' in by) await find(`substr(prefix, 1, ${by.prefix.length}) = ?`, by.prefix);
     else
       for (let at = 0; at < by.keyIds.length; at += KEYS_AT_ONCE) {

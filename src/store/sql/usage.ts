@@ -81,10 +81,14 @@ export const readUsage = async (sql: Sql, { account, sinceMs }: UsagePeriod): Pr
   return byAccount(await sql.named<ReportRow>(report(':account'), { ...parameters, account: found.id }));
 };
 
-const partOfHour = (stepMs: number, from: string, to: string) => `
+/** SQLite refuses a parameter that a statement lacks. */
+const named = (accountId: number | null) => accountId !== null && { account: accountId };
+const ofAccount = (accountId: number | null) => (accountId === null ? 'true' : 'account_id = :account');
+
+const partOfHour = (stepMs: number, account: string, from: string, to: string) => `
   SELECT key_id, at_ms / ${stepMs} * ${stepMs} AS step_ms, voice, ${sumsOfLedger}
   FROM ledger
-  WHERE at_ms >= ${from} AND at_ms < ${to} AND kind <> 'grant' AND (CAST(:account AS BIGINT) IS NULL OR account_id = :account)
+  WHERE at_ms >= ${from} AND at_ms < ${to} AND kind <> 'grant' AND ${account}
   GROUP BY 1, 2, 3
 `;
 
@@ -94,15 +98,15 @@ const stepColumns = columnsOf([
 ]);
 
 // The step is not a parameter: a number from JavaScript is a float there, and its division too.
-const rowsOfSteps = (stepMs: number) => `
+const rowsOfSteps = (stepMs: number, account: string) => `
   SELECT ${stepColumns}, ${clampedSums}
   FROM (
     SELECT key_id, step_ms, voice, ${sums} FROM (
       SELECT key_id, hour * ${HOUR_MS} / ${stepMs} * ${stepMs} AS step_ms, voice, ${sums}
       FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= :fromHour AND hour < :toHour
-      WHERE CAST(:account AS BIGINT) IS NULL OR account_id = :account GROUP BY 1, 2, 3
-      UNION ALL ${partOfHour(stepMs, ':from', ':headEnd')}
-      UNION ALL ${partOfHour(stepMs, ':tailStart', ':to')}
+      WHERE ${account} GROUP BY 1, 2, 3
+      UNION ALL ${partOfHour(stepMs, account, ':from', ':headEnd')}
+      UNION ALL ${partOfHour(stepMs, account, ':tailStart', ':to')}
     ) AS parts GROUP BY 1, 2, 3
   ) AS steps JOIN api_keys ON api_keys.id = key_id JOIN accounts ON accounts.id = account_id
   WHERE (step_ms, key_id, voice) > (:afterMs, :afterKey, :afterVoice)
@@ -113,10 +117,10 @@ const rowsOfSteps = (stepMs: number) => `
 const FIRST: UsagePosition = { atMs: -1, keyId: 0, voice: '' };
 
 // A seek in the primary key for each key, however long ago its use was.
-const firstHour = `
+const firstHour = (account: string) => `
   SELECT min(hour) AS hour FROM (
     SELECT (SELECT min(hour) FROM usage_hours WHERE key_id = api_keys.id AND hour >= :hour) AS hour
-    FROM api_keys WHERE CAST(:account AS BIGINT) IS NULL OR account_id = :account
+    FROM api_keys WHERE ${account}
   ) AS hours
 `;
 
@@ -139,7 +143,8 @@ export class UsageReader extends People {
    */
   async findUse(accountId: number | null, fromMs: number): Promise<number | null> {
     const hour = Math.floor(fromMs / HOUR_MS);
-    const rows = await this.sql.named<{ hour: number | null }>(firstHour, { account: accountId, hour });
+    const text = firstHour(ofAccount(accountId));
+    const rows = await this.sql.named<{ hour: number | null }>(text, { ...named(accountId), hour });
     const found = rows[0]?.hour ?? null;
     return found === null ? null : Math.max(fromMs, found * HOUR_MS);
   }
@@ -153,8 +158,8 @@ export class UsageReader extends People {
     const fromHour = Math.ceil(fromMs / HOUR_MS);
     // A period within one hour has no full hour, and the part at its start is all of it.
     const toHour = Math.max(fromHour, Math.floor(toMs / HOUR_MS));
-    return this.sql.named(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS), {
-      account: accountId,
+    return this.sql.named(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS, ofAccount(accountId)), {
+      ...named(accountId),
       from: fromMs,
       headEnd: Math.min(fromHour * HOUR_MS, toMs),
       fromHour,

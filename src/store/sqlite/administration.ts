@@ -12,6 +12,12 @@ import { Statements } from './statements.js';
 
 /** Milliseconds between two attempts of an act to begin while another process writes. */
 const RETRY_MS = 20;
+/**
+ * Milliseconds after which acts that follow one another pause, and of the pause. SQLite wakes no connection that waits for a
+ * lock: the ledger thread tries every 100 ms in the end, and would find no gap between two acts.
+ */
+const ACTS_MS_MAX = 200;
+const PAUSE_MS = 120;
 
 const prepare = (dataDir: string, keys: KeyBounds) => (database: DatabaseSync) => ({
   database,
@@ -26,6 +32,9 @@ export class SqliteAdministration implements StoreAdministration {
   readonly #hold: StoreHold;
   /** Settles when the acts so far are done. */
   #acts: Promise<unknown> = Promise.resolve();
+  /** When the first of those began that followed one another without a pause, and when the last one ended. */
+  #beganAtMs = -Infinity;
+  #endedAtMs = -Infinity;
   /** Settles when the transactions so far are over: there is one connection, and so one at a time. */
   #previous: Promise<unknown> = Promise.resolve();
 
@@ -49,7 +58,10 @@ export class SqliteAdministration implements StoreAdministration {
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
     // Counted from now, so that acts behind one that waits do not wait as long again.
     const untilMs = performance.now() + this.#busyMsMax;
-    const done = this.#acts.then(() => this.#actUntil(untilMs, work));
+    const done = this.#acts.then(async () => {
+      await this.#leaveTurn();
+      return this.#actUntil(untilMs, work);
+    });
     this.#acts = done.catch(() => undefined);
     return done;
   }
@@ -61,6 +73,16 @@ export class SqliteAdministration implements StoreAdministration {
   close(): void {
     this.#connection.close();
     this.#hold.release();
+  }
+
+  /** The ledger thread gets its turn. */
+  async #leaveTurn(): Promise<void> {
+    const idleMs = performance.now() - this.#endedAtMs;
+    if (idleMs < PAUSE_MS) {
+      if (this.#endedAtMs - this.#beganAtMs < ACTS_MS_MAX) return;
+      await pause(PAUSE_MS - idleMs);
+    }
+    this.#beganAtMs = performance.now();
   }
 
   /** While another process writes it tries again, and reads are answered between its attempts. */
@@ -79,6 +101,8 @@ export class SqliteAdministration implements StoreAdministration {
       } catch (error) {
         const isLocked = !hasBegun && error instanceof StoreError && error.fault === 'busy';
         if (!isLocked || performance.now() >= untilMs) throw error;
+      } finally {
+        if (hasBegun) this.#endedAtMs = performance.now();
       }
       await pause(RETRY_MS);
     }
