@@ -62,7 +62,7 @@ export const record = async (
 ): Promise<void> => {
   const { accountId, name } = actor;
   const id = await store.record({ ...act, actor: name, accountId });
-  await store.trimActs({ beforeMs: act.atMs - ACTS_MS_MAX });
+  await store.trimActs({ nowMs: act.atMs, msMax: ACTS_MS_MAX });
   if (act.action === REFUSED_SIGN_IN) await store.trimActs({ action: act.action, rowsMax: REFUSALS_MAX });
   else if (accountId !== null) await store.trimActs({ accountId, rowsMax: MEMBERS_ACTS_MAX });
   else if (id % TRIM_EVERY === 0) await store.trimActs({ accountId, rowsMax: ACTS_MAX });

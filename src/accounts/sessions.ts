@@ -57,7 +57,7 @@ export class Sessions {
     const nowMs = this.#nowMs();
     const { sessionIdleMsMax, sessionMsMax, sessionsPerUserMax } = this.#bounds;
     const token = newToken();
-    await store.endSessions({ beganBeforeMs: nowMs - sessionMsMax, seenBeforeMs: nowMs - sessionIdleMsMax });
+    await store.endSessions({ nowMs, msMax: sessionMsMax, idleMsMax: sessionIdleMsMax });
     await store.addSession(hashToken(token), userId, nowMs);
     await store.keepSessions(userId, sessionsPerUserMax);
     return { token, device: deviceOf(password), user: userOf({ ...user, lastSeenAtMs: nowMs }) };

@@ -129,14 +129,14 @@ export const peopleSuite = (
       t.equal(await alive(), 'adx');
       await transaction.endSessions({ userId, exceptHash: 'a' });
       t.equal(await alive(), 'ax');
-      await transaction.endSessions({ beganBeforeMs: 0, seenBeforeMs: 2_000 });
+      await transaction.endSessions({ nowMs: 2_000, msMax: 2_000, idleMsMax: 0 });
       t.equal(await alive(), 'a', 'those without activity');
-      await transaction.endSessions({ beganBeforeMs: 1_001, seenBeforeMs: 0 });
+      await transaction.endSessions({ nowMs: 1_001, msMax: 0, idleMsMax: 1_001 });
       t.equal(await alive(), '', 'those that are too old');
       const token = { name: 'billing', expiresAtMs: 9_000 };
       await transaction.addSession('b', userId, 1, token);
       await transaction.addSession('d', other, 1, token);
-      await transaction.endSessions({ beganBeforeMs: 2, seenBeforeMs: 2 });
+      await transaction.endSessions({ nowMs: 2, msMax: 0, idleMsMax: 0 });
       await transaction.keepSessions(userId, 0);
       t.equal(await alive(), 'bd', 'a token ends by neither');
       t.match(await transaction.findSession('b'), { token });
@@ -237,7 +237,7 @@ export const peopleSuite = (
       t.equal(page.length, 3);
       t.match(await view.listActs(page[2]?.auditId ?? 0, 2), [{ atMs: 7 }, { atMs: 6 }]);
     });
-    await store.transact(async (transaction) => transaction.trimActs({ beforeMs: 3 }));
+    await store.transact(async (transaction) => transaction.trimActs({ nowMs: 3, msMax: 0 }));
     t.equal(await times(), '10,9,8,7,6,5,4,3');
     await store.transact(async (transaction) =>
       transaction.trimActs({ rowsMax: 2, action: 'session.refuse' }),

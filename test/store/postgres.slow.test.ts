@@ -6,6 +6,8 @@ import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
 import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
 import { hashKey } from '../../src/accounts/keys.js';
+import { Sessions } from '../../src/accounts/sessions.js';
+import { hashToken } from '../../src/accounts/tokens.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Journal, leftJournals } from '../../src/store/journal.js';
@@ -13,7 +15,12 @@ import { openStore } from '../../src/store/ledger.js';
 import { connect, postgresStore } from '../../src/store/postgres/driver.js';
 import { migrations, SCHEMA } from '../../src/store/postgres/schema.js';
 import { declareSilentText } from '../../src/store/postgres/writer.js';
-import { StoreError, type StoreDriver, type StoreReader } from '../../src/store/store.js';
+import {
+  StoreError,
+  type StoreAdministration,
+  type StoreDriver,
+  type StoreReader,
+} from '../../src/store/store.js';
 import { hasPostgres, startPostgres } from '../support/postgres.js';
 import { eventually, pause, until } from '../support/waiting.js';
 import { storeSuite } from './suite.js';
@@ -76,6 +83,37 @@ if (hasPostgres()) {
     const { key } = await administration.createKey('ada', 100);
     return { name, url, driver, settled, administration, key, hash: hashKey(key) };
   };
+
+  t.test('a host whose clock is ahead deletes nothing that others need', async (t) => {
+    const { driver } = await withKey(t);
+    const [store, other] = [await driver.administer(false), await driver.administer(false)];
+    t.teardown(() => Promise.all([store.close(), other.close()]));
+    const ahead = () => Date.now() + 500 * 86_400_000;
+    const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
+    const link = { kind: 'invitation', accountId: null } as const;
+    const openAs = (sessions: Sessions, on: StoreAdministration) =>
+      on.transact(async (transaction) => {
+        const found = await transaction.findUser({ handle: 'r' });
+        return sessions.open(transaction, found!);
+      });
+    await store.transact(async (transaction) => {
+      await transaction.addUser(user, 1);
+      await transaction.addLink('open', { ...link, expiresAtMs: Date.now() + 86_400_000 });
+      await transaction.addLink('expired', { ...link, expiresAtMs: Date.now() - 1 });
+    });
+    const sessions = new Sessions(store, limits);
+    const { token } = await openAs(sessions, store);
+    await openAs(new Sessions(other, limits, ahead), other);
+    await new Administration(other, { nowMs: ahead }).credit('ada', 5);
+    await other.transact(async (transaction) => transaction.removeLinks({ expiredAtMs: ahead() }));
+    t.match(await sessions.session(hashToken(token)), { name: 'R' });
+    await store.read(async (view) => {
+      const actions = (await view.listActs(null, 10)).map(({ action }) => action);
+      t.strictSame(actions, ['account.credit', 'key.create', 'account.create']);
+      t.equal(await view.countLinks(), 1);
+      t.not(await view.findLink('open'), null);
+    });
+  });
 
   t.test('a revocation and a grant reach a reader', async (t) => {
     const { administration, driver, key, hash } = await withKey(t);

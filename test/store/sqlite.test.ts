@@ -274,6 +274,7 @@ t.test('what is read of one key or one account needs no other rows', async (t) =
   };
   const plan = (text: string) => `EXPLAIN QUERY PLAN ${text}`;
   const sql: Sql = {
+    now: statements.now,
     all: (text, ...values) => explain(statements.all(text, ...values), statements.all(plan(text), ...values)),
     named: (text, values) => explain(statements.named(text, values), statements.named(plan(text), values)),
   };

@@ -142,7 +142,7 @@ export class People {
       | { readonly hash: string }
       | { readonly userId: number; readonly exceptHash: string | null }
       | { readonly userId: number; readonly token: string }
-      | { readonly beganBeforeMs: number; readonly seenBeforeMs: number },
+      | { readonly nowMs: number; readonly msMax: number; readonly idleMsMax: number },
   ): Promise<void> {
     if ('hash' in by) await this.sql.all('DELETE FROM sessions WHERE hash = ?', by.hash);
     else if ('token' in by)
@@ -155,8 +155,9 @@ export class People {
       );
     else
       await this.sql.all(
-        'DELETE FROM sessions WHERE name IS NULL AND (created_at_ms < ? OR seen_at_ms < ?)',
-        ...[by.beganBeforeMs, by.seenBeforeMs],
+        `DELETE FROM sessions
+         WHERE name IS NULL AND (created_at_ms < ${this.sql.now} - ? OR seen_at_ms < ${this.sql.now} - ?)`,
+        ...[by.nowMs, by.msMax, by.nowMs, by.idleMsMax],
       );
   }
 
@@ -200,7 +201,7 @@ export class People {
   ): Promise<void> {
     if ('hash' in by) await this.sql.all('DELETE FROM links WHERE hash = ?', by.hash);
     else if ('expiredAtMs' in by)
-      await this.sql.all('DELETE FROM links WHERE expires_at_ms <= ?', by.expiredAtMs);
+      await this.sql.all(`DELETE FROM links WHERE expires_at_ms <= ${this.sql.now}`, by.expiredAtMs);
     else if (by.accountId === undefined) await this.sql.all('DELETE FROM links WHERE kind = ?', by.kind);
     else
       await this.sql.all(
@@ -240,13 +241,13 @@ export class People {
    */
   async trimActs(
     by:
-      | { readonly beforeMs: number }
+      | { readonly nowMs: number; readonly msMax: number }
       | (({ readonly action: string } | { readonly accountId: number | null }) & {
           readonly rowsMax: number;
         }),
   ): Promise<void> {
-    if ('beforeMs' in by) {
-      await this.sql.all('DELETE FROM audit WHERE at_ms < ?', by.beforeMs);
+    if ('nowMs' in by) {
+      await this.sql.all(`DELETE FROM audit WHERE at_ms < ${this.sql.now} - ?`, by.nowMs, by.msMax);
       return;
     }
     const [part, values] =

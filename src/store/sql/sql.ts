@@ -8,6 +8,8 @@ export type SqlValue = string | number | null | Uint8Array;
 
 /** Statements of one connection, by their texts. All texts are literals, so there are few. */
 export interface Sql {
+  /** The time for a deletion: a `?` of the caller's clock; in a shared database, its own clock if that is behind. */
+  readonly now: string;
   /** @param parameters one for each `?` */
   all<Row>(text: string, ...parameters: SqlValue[]): Awaitable<Row[]>;
   /** @param parameters one for each `:name` */

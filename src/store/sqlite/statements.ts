@@ -6,6 +6,7 @@ import type { Sql, SqlValue } from '../sql/sql.js';
 const plain = (row: object): unknown => ({ ...row });
 
 export class Statements implements Sql {
+  readonly now = '?';
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, StatementSync>();
 
