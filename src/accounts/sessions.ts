@@ -80,10 +80,9 @@ export class Sessions {
   }
 
   /**
-   * The user of a session, with the role that it has now. Each act of the console asks for it in its own transaction, so that
-   * none succeeds after the session has ended.
+   * The user of a session, with the role that it has now. An act asks in its own transaction: it fails after the session ended.
    *
-   * @throws {AdministrationError} `signedOut`: it ended
+   * @throws {AdministrationError} `signedOut`
    */
   async userOf(view: StoreView, hash: string): Promise<StoredUser> {
     const found = await this.find(view, hash);

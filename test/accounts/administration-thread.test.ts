@@ -322,8 +322,7 @@ t.test('an act adds up no history while the ledger waits for it', async (t) => {
     wordsWith(() => null),
     noWebhooks,
   );
-  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
-  const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
+  const by = await signedIn(store);
   const ofAccount = { accountId: 1 };
   const speaking = { ...ofAccount, changes: { speed: 1.1 } };
   const ofKey = { keyId: 1 };
