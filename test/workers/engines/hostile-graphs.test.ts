@@ -112,7 +112,124 @@ t.test('a file of zeros, and a field that is larger than any graph, are refused 
   writeFileSync(second, head);
   truncateSync(second, head.length + large);
   t.throws(() => readModel({ path: second, openPath: second }), {
-    message: /a field has more than \d+ bytes/,
+    message: /a text of it has more than \d+ bytes/,
   });
+  t.end();
+});
+
+const message = () => new MessageWriter();
+
+const valuesMax = 512 * 1024;
+
+/** Lists of a graph: the fewest fields that make an entry of each, and how many fields and numbers that are. */
+const listEntries: Readonly<Record<string, readonly [entry: Buffer, values: number]>> = {
+  nodes: [message().text(1, '').finish(), 1],
+  'inputs of a node': [message().bytes(1, message().text(1, 'x').finish()).finish(), 2],
+  'outputs of a node': [message().bytes(1, message().text(2, 'x').finish()).finish(), 2],
+  attributes: [message().bytes(1, message().text(5, '').finish()).finish(), 2],
+  'integers of an attribute': [
+    message()
+      .bytes(1, message().bytes(5, message().integer(8, 1).finish()).finish())
+      .finish(),
+    4,
+  ],
+  'packed floats of an attribute': [
+    message()
+      .bytes(
+        1,
+        message()
+          .bytes(5, message().bytes(7, Buffer.alloc(4)).finish())
+          .finish(),
+      )
+      .finish(),
+    4,
+  ],
+  'names in a subgraph': [
+    message()
+      .bytes(
+        1,
+        message()
+          .bytes(
+            5,
+            message()
+              .bytes(6, message().bytes(12, message().text(1, 'x').finish()).finish())
+              .finish(),
+          )
+          .finish(),
+      )
+      .finish(),
+    5,
+  ],
+  'packed dimensions of weights': [
+    message()
+      .bytes(5, message().integer(2, elementTypes.float32).bytes(1, Buffer.alloc(1)).finish())
+      .finish(),
+    4,
+  ],
+  inputs: [message().bytes(11, message().text(1, 'x').finish()).finish(), 2],
+  outputs: [message().bytes(12, message().text(1, 'x').finish()).finish(), 2],
+};
+
+/** A model of these fields, and of a node whose attribute has so many packed integers. */
+const modelWith = (graph: Buffer, integers: number): Buffer => {
+  const attribute = message().text(1, 'axes').integer(20, 7).bytes(8, Buffer.alloc(integers)).finish();
+  const node = message().bytes(5, attribute).finish();
+  return message().integer(1, 8).bytes(7, message().bytes(1, node).written(graph).finish()).finish();
+};
+/** The fields of such a model without the others and without its integers. */
+const modelValues = 7;
+
+for (const [title, [entry, values]] of Object.entries(listEntries))
+  t.test(`a graph has at most ${valuesMax} fields and numbers: ${title}`, (t) => {
+    const integers = valuesMax - modelValues - values;
+    t.ok(readBytes(t, modelWith(entry, integers)));
+    t.throws(() => readBytes(t, modelWith(entry, integers + 1)), {
+      name: 'VoicePackError',
+      message: /model\.onnx: .*more than 524288 fields and numbers/,
+    });
+    t.end();
+  });
+
+t.test('a list of tens of millions of integers, and a text of a mebibyte, are refused', (t) => {
+  t.throws(() => readBytes(t, modelWith(Buffer.alloc(0), 40_000_000)), {
+    message: /more than 524288 fields and numbers/,
+  });
+  const named = (bytes: number) =>
+    modelWith(
+      message()
+        .bytes(1, message().text(3, 'x'.repeat(bytes)).finish())
+        .finish(),
+      0,
+    );
+  t.equal(readBytes(t, named(2 ** 20)).nodes[1]?.name.length, 2 ** 20);
+  t.throws(() => readBytes(t, named(2 ** 20 + 1)), { message: /a text of it has more than 1048576 bytes/ });
+  t.end();
+});
+
+t.test('weights as numbers may be more than a graph has fields, and fill their shape', (t) => {
+  const count = 600_000;
+  const weights = (fields: Buffer, dims: number) =>
+    readBytes(
+      t,
+      message()
+        .integer(1, 8)
+        .bytes(
+          7,
+          message().bytes(5, message().integer(1, dims).written(fields).text(8, 'w').finish()).finish(),
+        )
+        .finish(),
+    ).initialisers.get('w')?.data;
+  const typed = (type: number) => message().integer(2, type);
+  const bytes = typed(elementTypes.uint8).bytes(5, Buffer.alloc(count, 7)).finish();
+  t.strictSame(weights(bytes, count), { held: Buffer.alloc(count, 7) });
+  t.strictSame(weights(typed(elementTypes.int64).integers(7, [-2, 3]).finish(), 2), {
+    held: Buffer.from(new BigInt64Array([-2n, 3n]).buffer),
+  });
+  t.strictSame(weights(typed(elementTypes.float32).float(4, 0.5).float(4, -1).finish(), 2), {
+    held: Buffer.from(new Float32Array([0.5, -1]).buffer),
+  });
+  t.throws(() => weights(bytes, count - 1), { message: /"w" has more than the 599999 bytes of its shape/ });
+  t.throws(() => weights(bytes, count + 1), { message: /"w" has 600000 bytes, its shape needs 600001/ });
+  t.throws(() => weights(bytes, 2 ** 40), { message: /more than 67108864 bytes of it are not weights/ });
   t.end();
 });

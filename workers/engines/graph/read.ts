@@ -30,8 +30,15 @@ import {
 
 /** Tensors up to this size are held in memory: shapes and the like, but not weights. */
 const heldBytesMax = 4 * 1024;
-/** Bytes of everything but weights, and of one field that is read: a graph of a thousand nodes has 200 KiB. */
+/** Bytes of everything but weights: a graph of a thousand nodes has 200 KiB. */
 const graphBytesMax = 64 * 1024 * 1024;
+/**
+ * Fields and numbers of everything but weights: a graph of a thousand nodes has 10,000. Each becomes a value in JavaScript, and
+ * V8 ends the whole process, not only the thread, when one list grows far beyond the heap.
+ */
+const valuesMax = 512 * 1024;
+/** Bytes of a name, or of a text of the metadata, which may be a manifest. */
+const textBytesMax = 1024 * 1024;
 
 const elementTypeOf = (number: number): ElementType => {
   if (!(number in elementBytes)) throw new WireError(`element type ${number} is not supported`);
@@ -43,6 +50,7 @@ class Reader {
   readonly #source: ByteSource;
   readonly #file: ModelFile;
   #graphBytes = 0;
+  #values = 0;
 
   constructor(source: ByteSource, file: ModelFile) {
     this.#source = source;
@@ -55,7 +63,7 @@ class Reader {
     const metadata = new Map<string, string>();
     const functions: Buffer[] = [];
     let graph: Field | undefined;
-    for (const field of fieldsOf(this.#source)) {
+    for (const field of this.#fields(this.#source)) {
       if (field.number === 1) irVersion = field.value;
       else if (field.number === 7) graph = field;
       else if (field.number === 8) {
@@ -75,7 +83,7 @@ class Reader {
     const inputs: ValueInfo[] = [];
     const outputs: ValueInfo[] = [];
     const initialisers = new Map<string, Tensor>();
-    for (const field of fieldsOf(this.#source, graph.from, graph.to)) {
+    for (const field of this.#fields(this.#source, graph)) {
       if (field.number === 1) nodes.push(this.#node(field));
       else if (field.number === 5) {
         const tensor = this.#tensor(this.#source, field);
@@ -102,12 +110,12 @@ class Reader {
     const inputs: string[] = [];
     const outputs: string[] = [];
     const attributes = new Map<string, Attribute>();
-    for (const part of fieldsOf(source)) {
-      if (part.number === 1) inputs.push(textOf(source, part));
-      else if (part.number === 2) outputs.push(textOf(source, part));
-      else if (part.number === 3) name = textOf(source, part);
-      else if (part.number === 4) op = textOf(source, part);
-      else if (part.number === 7) domain = textOf(source, part);
+    for (const part of this.#fields(source)) {
+      if (part.number === 1) inputs.push(this.#text(source, part));
+      else if (part.number === 2) outputs.push(this.#text(source, part));
+      else if (part.number === 3) name = this.#text(source, part);
+      else if (part.number === 4) op = this.#text(source, part);
+      else if (part.number === 7) domain = this.#text(source, part);
       else if (part.number === 5) attributes.set(...this.#attribute(source, part));
     }
     return { name, op, domain, inputs, outputs, attributes };
@@ -120,18 +128,22 @@ class Reader {
     const ints: number[] = [];
     const floats: number[] = [];
     const uses: string[] = [];
-    for (const part of fieldsOf(source, field.from, field.to)) {
-      if (part.number === 1) name = textOf(source, part);
+    for (const part of this.#fields(source, field)) {
+      if (part.number === 1) name = this.#text(source, part);
       else if (part.number === 20) type = part.value;
       else if (part.number === 2)
         found = { type: 'float', value: source.peek(part.from, part.to).readFloatLE() };
       else if (part.number === 3) found = { type: 'int', value: part.value };
-      else if (part.number === 4) found = { type: 'string', value: textOf(source, part) };
+      else if (part.number === 4) found = { type: 'string', value: this.#text(source, part) };
       else if (part.number === 5) found = { type: 'tensor', value: this.#tensor(source, part) };
       else if (part.number === 7)
-        for (let at = part.from; at < part.to; at += 4) floats.push(source.peek(at, at + 4).readFloatLE());
-      else if (part.number === 8) ints.push(...integersOf(source, part));
-      else if (part.number === 6 || part.number === 11) uses.push(...usesOf(source, part));
+        for (let at = part.from; at < part.to; at += 4) {
+          this.#countValue();
+          floats.push(source.peek(at, at + 4).readFloatLE());
+        }
+      else if (part.number === 8) this.#readIntegers(source, part, ints);
+      else if (part.number === 6 || part.number === 11)
+        for (const use of this.#usesOf(source, part)) uses.push(use);
     }
     if (type === 6) return [name, { type: 'floats', value: floats }];
     if (type === 7) return [name, { type: 'ints', value: ints }];
@@ -145,15 +157,15 @@ class Reader {
     let type: ElementType = elementTypes.float32;
     const dims: (number | string | null)[] = [];
     const walk = (part: Field, path: string): void => {
-      for (const inner of fieldsOf(source, part.from, part.to)) {
+      for (const inner of this.#fields(source, part)) {
         const at = `${path}.${inner.number}`;
         if (at === '2.1.1') type = elementTypeOf(inner.value);
-        else if (at === '2.1.2.1') dims.push(dimOf(source, inner));
+        else if (at === '2.1.2.1') dims.push(this.#dim(source, inner));
         else if (['2.1', '2.1.2'].includes(at)) walk(inner, at);
       }
     };
-    for (const part of fieldsOf(source)) {
-      if (part.number === 1) name = textOf(source, part);
+    for (const part of this.#fields(source)) {
+      if (part.number === 1) name = this.#text(source, part);
       else if (part.number === 2) walk(part, '2');
     }
     return { name, type, dims };
@@ -165,20 +177,14 @@ class Reader {
     let raw: Field | undefined;
     let isExternal = false;
     const dims: number[] = [];
-    const numbers: number[] = [];
-    const fixed: Buffer[] = [];
     const external = new Map<string, string>();
-    for (const part of fieldsOf(source, field.from, field.to)) {
-      if (part.number === 1) dims.push(...integersOf(source, part));
+    for (const part of this.#fields(source, field)) {
+      if (part.number === 1) this.#readIntegers(source, part, dims);
       else if (part.number === 2) type = part.value;
-      else if (part.number === 4 || part.number === 10) fixed.push(this.#copyOf(source, part));
-      else if (part.number === 5 || part.number === 7 || part.number === 11) {
-        this.#count(part);
-        numbers.push(...integersOf(source, part));
-      } else if (part.number === 8) name = textOf(source, part);
+      else if (part.number === 8) name = this.#text(source, part);
       else if (part.number === 9) raw = part;
       else if (part.number === 13) {
-        const entry = [...fieldsOf(source, part.from, part.to)].map((inner) => textOf(source, inner));
+        const entry = [...this.#fields(source, part)].map((inner) => this.#text(source, inner));
         external.set(entry[0] ?? '', entry[1] ?? '');
       } else if (part.number === 14) isExternal = part.value === 1;
     }
@@ -188,14 +194,38 @@ class Reader {
       throw new WireError(`"${name}" has an impossible shape`);
     let data: TensorData;
     if (isExternal) data = this.#external(name, external, bytes);
-    else if (raw === undefined)
-      data = { held: fixed.length > 0 ? Buffer.concat(fixed) : bytesOf(numbers, tensor.type) };
+    else if (raw === undefined) data = { held: this.#elements(source, field, tensor, bytes) };
     else if (source === this.#source && raw.to - raw.from > heldBytesMax)
       data = { file: this.#file.openPath, offset: raw.from, bytes: raw.to - raw.from };
     else data = { held: this.#copyOf(source, raw) };
     const found = 'held' in data ? data.held.length : data.bytes;
     if (found !== bytes) throw new WireError(`"${name}" has ${found} bytes, its shape needs ${bytes}`);
     return { ...tensor, data };
+  }
+
+  /** The elements of a tensor that has them as numbers. There may be millions, so they never become a list. */
+  #elements(source: ByteSource, field: Field, { name, type }: Omit<Tensor, 'data'>, bytes: number): Buffer {
+    this.#count({ from: 0, to: bytes });
+    const held = Buffer.alloc(bytes);
+    const width = elementBytes[type];
+    let at = 0;
+    const end = (size: number): number => {
+      if (at + size > bytes) throw new WireError(`"${name}" has more than the ${bytes} bytes of its shape`);
+      return at + size;
+    };
+    for (const part of fieldsOf(source, field.from, field.to))
+      if (part.number === 4 || part.number === 10) {
+        const to = end(part.to - part.from);
+        source.peek(part.from, part.to).copy(held, at);
+        at = to;
+      } else if (part.number === 5 || part.number === 7 || part.number === 11)
+        for (const number of integersOf(source, part)) {
+          const to = end(width);
+          if (width === 8) held.writeBigInt64LE(BigInt(number), at);
+          else held.writeUIntLE(number < 0 ? number + 2 ** (8 * width) : number, at, width);
+          at = to;
+        }
+    return held.subarray(0, at);
   }
 
   /** Weights in a file beside the model. */
@@ -225,8 +255,8 @@ class Reader {
   #pair(field: Field): (string | number | undefined)[] {
     const source = bufferSource(this.#copy(field));
     const values: (string | number | undefined)[] = [];
-    for (const part of fieldsOf(source))
-      values[part.number - 1] = part.isVarint ? part.value : textOf(source, part);
+    for (const part of this.#fields(source))
+      values[part.number - 1] = part.isVarint ? part.value : this.#text(source, part);
     return values;
   }
 
@@ -240,62 +270,80 @@ class Reader {
   }
 
   /** Counts bytes that stay in memory. */
-  #count({ from, to }: Field): void {
+  #count({ from, to }: Pick<Field, 'from' | 'to'>): void {
     this.#graphBytes += to - from;
     if (this.#graphBytes > graphBytesMax)
       throw new WireError(`more than ${graphBytesMax} bytes of it are not weights as raw data`);
   }
-}
 
-const dimOf = (source: ByteSource, dim: Field): number | string | null => {
-  for (const part of fieldsOf(source, dim.from, dim.to)) {
-    if (part.number === 1) return part.value;
-    if (part.number === 2) return textOf(source, part);
+  #countValue(): void {
+    this.#values++;
+    if (this.#values > valuesMax)
+      throw new WireError(`more than ${valuesMax} fields and numbers of it are not weights`);
   }
-  return null;
-};
 
-/** Names that a subgraph takes from outside. */
-const usesOf = (source: ByteSource, graph: Field): string[] => {
-  const uses = new Set<string>();
-  const own = new Set<string>();
-  const names = ({ from, to }: Field, number: number): string[] =>
-    [...fieldsOf(source, from, to)].flatMap((part) => (part.number === number ? [textOf(source, part)] : []));
-  for (const field of fieldsOf(source, graph.from, graph.to)) {
-    // An output can be an outer value, too.
-    if (field.number === 12) for (const name of names(field, 1)) uses.add(name);
-    if (field.number === 11) for (const name of names(field, 1)) own.add(name);
-    if (field.number === 5) for (const name of names(field, 8)) own.add(name);
-    if (field.number !== 1) continue;
-    for (const name of names(field, 2)) own.add(name);
-    for (const part of fieldsOf(source, field.from, field.to)) {
-      if (part.number === 1) uses.add(textOf(source, part));
-      else if (part.number === 5)
-        for (const inner of fieldsOf(source, part.from, part.to))
-          if (inner.number === 6 || inner.number === 11)
-            for (const name of usesOf(source, inner)) uses.add(name);
+  *#fields(source: ByteSource, { from, to } = { from: 0, to: source.length }): Generator<Field> {
+    for (const field of fieldsOf(source, from, to)) {
+      this.#countValue();
+      yield field;
     }
   }
-  return [...uses].filter((name) => name !== '' && !own.has(name));
-};
 
-/** Numbers of a list of varints as the elements of a tensor. */
-const bytesOf = (numbers: readonly number[], type: ElementType): Buffer => {
-  const width = elementBytes[type];
-  const bytes = Buffer.alloc(numbers.length * width);
-  for (const [i, number] of numbers.entries()) {
-    if (width === 8) bytes.writeBigInt64LE(BigInt(number), i * 8);
-    else bytes.writeUIntLE(number < 0 ? number + 2 ** (8 * width) : number, i * width, width);
+  #readIntegers(source: ByteSource, field: Field, into: number[]): void {
+    for (const number of integersOf(source, field)) {
+      this.#countValue();
+      into.push(number);
+    }
   }
-  return bytes;
-};
+
+  #text(source: ByteSource, field: Field): string {
+    if (field.to - field.from > textBytesMax)
+      throw new WireError(`a text of it has more than ${textBytesMax} bytes`);
+    this.#count(field);
+    return textOf(source, field);
+  }
+
+  #dim(source: ByteSource, dim: Field): number | string | null {
+    for (const part of this.#fields(source, dim)) {
+      if (part.number === 1) return part.value;
+      if (part.number === 2) return this.#text(source, part);
+    }
+    return null;
+  }
+
+  /** Names that a subgraph takes from outside. */
+  #usesOf(source: ByteSource, graph: Field): string[] {
+    const uses = new Set<string>();
+    const own = new Set<string>();
+    const addNames = (field: Field, number: number, to: Set<string>): void => {
+      for (const part of this.#fields(source, field))
+        if (part.number === number) to.add(this.#text(source, part));
+    };
+    for (const field of this.#fields(source, graph)) {
+      // An output can be an outer value, too.
+      if (field.number === 12) addNames(field, 1, uses);
+      if (field.number === 11) addNames(field, 1, own);
+      if (field.number === 5) addNames(field, 8, own);
+      if (field.number !== 1) continue;
+      for (const part of this.#fields(source, field)) {
+        if (part.number === 1) uses.add(this.#text(source, part));
+        else if (part.number === 2) own.add(this.#text(source, part));
+        else if (part.number === 5)
+          for (const inner of this.#fields(source, part))
+            if (inner.number === 6 || inner.number === 11)
+              for (const name of this.#usesOf(source, inner)) uses.add(name);
+      }
+    }
+    return [...uses].filter((name) => name !== '' && !own.has(name));
+  }
+}
 
 /**
  * Reads a model, but not its weights.
  * @throws {VoicePackError} if the file is not a whole ONNX model
  */
 export const readModel = (file: ModelFile): Model => {
-  const source = new FileBytes(file.openPath, graphBytesMax);
+  const source = new FileBytes(file.openPath);
   try {
     return new Reader(source, file).model();
   } catch (error) {

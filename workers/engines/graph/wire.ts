@@ -15,7 +15,7 @@ export class WireError extends Error {
 /** Bytes that are read where they are needed. */
 export interface ByteSource {
   readonly length: number;
-  /** The bytes from `from` to `to`, which are within the source. Valid until the next call. */
+  /** The bytes from `from` to `to`, which are within the source and fit into memory. Valid until the next call. */
   peek(from: number, to: number): Buffer;
 }
 
@@ -23,21 +23,16 @@ export class FileBytes implements ByteSource {
   readonly length: number;
   readonly #file: number;
   readonly #page = Buffer.allocUnsafe(pageBytes);
-  readonly #peekBytesMax: number;
   #pageFrom = 0;
   #pageTo = 0;
   #isClosed = false;
 
-  /** @param peekBytesMax a larger piece is refused: a hostile file says that it has one */
-  constructor(path: string, peekBytesMax = Infinity) {
-    this.#peekBytesMax = peekBytesMax;
+  constructor(path: string) {
     this.#file = openSync(path, 'r');
     this.length = fstatSync(this.#file).size;
   }
 
   peek(from: number, to: number): Buffer {
-    if (to - from > this.#peekBytesMax)
-      throw new WireError(`a field has more than ${this.#peekBytesMax} bytes`);
     if (to - from > pageBytes) return this.#read(Buffer.allocUnsafe(to - from), from);
     if (from < this.#pageFrom || to > this.#pageTo) {
       const page = this.#read(this.#page.subarray(0, Math.min(pageBytes, this.length - from)), from);
@@ -128,17 +123,16 @@ export const copyOf = (source: ByteSource, { from, to }: Pick<Field, 'from' | 't
 export const textOf = (source: ByteSource, { from, to }: Field): string =>
   source.peek(from, to).toString('utf8');
 
-/** The number of a field, or all of a packed list. */
-export const integersOf = (source: ByteSource, field: Field): number[] => {
-  if (field.isVarint) return [field.value];
-  const values: number[] = [];
-  for (let at = field.from; at < field.to;) {
-    const { value, to } = readVarint(source, at, field.to);
-    values.push(value);
-    at = to;
-  }
-  return values;
-};
+/** The number of a field, or all of a packed list, which may have millions. */
+export function* integersOf(source: ByteSource, field: Field): Generator<number> {
+  if (field.isVarint) yield field.value;
+  else
+    for (let at = field.from; at < field.to;) {
+      const { value, to } = readVarint(source, at, field.to);
+      yield value;
+      at = to;
+    }
+}
 
 export const bufferSource = (bytes: Buffer): ByteSource => ({
   length: bytes.length,
