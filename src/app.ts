@@ -25,10 +25,11 @@ import { CertificateError, readCertificate, warnOfCertificate } from './front/ce
 import { chooseDevice, logDevice } from './threads/device.js';
 import { shareEspeakData } from './threads/espeak-data.js';
 import { lexiconFolder, Lexicons } from './threads/lexicons.js';
-import { readVoices, type Voices } from './threads/voices.js';
+import { addHungPack, readVoices, type Voices } from './threads/voices.js';
 import { VoiceReload, logFindings } from './threads/reload.js';
 import type { Readiness } from './front/specification.js';
 import { createServer, type Listening, type Server } from './front/server.js';
+import { describeFault } from './fault.js';
 import { limits, type Bounds } from './limits.js';
 import type { ProcessLog } from './log.js';
 import { readMachine } from './machine.js';
@@ -224,10 +225,17 @@ export class App {
           ),
       });
       const readNext = (): Promise<Voices> => {
-        const { packs } = dispatcher.threads.generations.current;
+        const { loadedPacks } = dispatcher.threads.generations.current;
         const read = (within: Bounds) => readVoices({ ...packsData, bounds: within }, packsEntry);
-        return readNextVoices(plan, planned, packs, read);
+        return readNextVoices(plan, planned, loadedPacks, read);
       };
+      dispatcher.threads.generations.on('pack-hung', (stamp, fault) => {
+        try {
+          addHungPack(packsData.cacheDir, stamp, fault);
+        } catch (error) {
+          log.error(describeFault(error), 'a voice pack that hangs threads will be read again');
+        }
+      });
       const reload = new VoiceReload({
         generations: dispatcher.threads.generations,
         read: readNext,

@@ -15,7 +15,7 @@ import type { Effort } from './effort.js';
 import { GpuState } from './gpu.js';
 import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
-import type { PackFinding, VoiceCatalogue, VoicePack, Voices } from './voices.js';
+import { catalogueOf, type PackFinding, type VoiceCatalogue, type VoicePack, type Voices } from './voices.js';
 
 export type GenerationsOptions = Omit<SynthesisPoolOptions, 'packs' | 'hungThreads'>;
 
@@ -24,12 +24,17 @@ export interface Generation {
   readonly number: number;
   readonly voices: VoiceCatalogue;
   readonly packs: readonly VoicePack[];
+  /** These, and packs that are out: they made a thread hang. */
+  readonly loadedPacks: readonly VoicePack[];
   /** What was found beside the packs and cannot be used. */
   readonly findings: readonly PackFinding[];
   readonly pool: SynthesisPool;
 }
 
 interface Live extends Generation {
+  voices: VoiceCatalogue;
+  packs: readonly VoicePack[];
+  findings: readonly PackFinding[];
   readonly release: () => void;
   contexts: number;
   isClosing: boolean;
@@ -46,6 +51,8 @@ interface GenerationsEvents {
   overdue: [];
   /** The older generation is closed. */
   closed: [];
+  /** The pack made a thread hang: its files must not be loaded again. */
+  'pack-hung': [stamp: string, fault: string];
 }
 
 /** Packs that cannot be used and that a warning names; the log has all. */
@@ -97,9 +104,10 @@ export class Generations extends EventEmitter<GenerationsEvents> {
 
   /** What synthesis has cost since this was last called. */
   *takeEffort(): Iterable<readonly [voiceId: string, Effort]> {
-    for (const { voices, pool } of this.#all)
+    for (const { loadedPacks, pool } of this.#all)
       for (const { effort } of pool.ready)
-        for (const [row, voiceId] of voices.speakerIds.entries()) yield [voiceId, effort.take(row)];
+        for (const [row, voiceId] of catalogueOf(loadedPacks).speakerIds.entries())
+          yield [voiceId, effort.take(row)];
   }
 
   /** Threads that died or hung, and were replaced. */
@@ -261,12 +269,14 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       number: ++this.#numbers,
       voices: catalogue,
       packs,
+      loadedPacks: packs,
       findings,
       pool,
       release,
       contexts: 0,
       isClosing: false,
     };
+    pool.on('pack-hung', (pack) => this.#takeOut(live, pack));
     pool.on('restart', () => this.#restarts++);
     pool.on('pack-loaded', (ms) => {
       this.#packLoads.count++;
@@ -284,6 +294,18 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       if (this.#current === live) this.emit('capacity', pool.ready.length);
     });
     return live;
+  }
+
+  /** Its voices leave the catalogue, of each generation that has these files. */
+  #takeOut(live: Live, { name, stamp }: VoicePack): void {
+    const fault = 'its model did not end, and hangs a thread: it is read again when its files change';
+    live.packs = live.packs.filter((pack) => pack.name !== name);
+    live.voices = catalogueOf(live.packs);
+    live.findings = [...live.findings, { pack: name, fault: `${name}: ${fault}` }];
+    this.#log.error({ pack: name, generation: live.number }, 'a voice pack is out: its model hangs a thread');
+    if (stamp === undefined) return;
+    this.emit('pack-hung', stamp, fault);
+    for (const { pool } of this.#all) pool.takeOut((pack) => pack.stamp === stamp);
   }
 
   #closeOlder(): void {

@@ -4,14 +4,16 @@
  * A thread that dies is replaced. So is one that hangs, if possible: in JavaScript or WebAssembly the pool ends it; inside
  * native code it cannot be ended, and another starts beside it. A thread that hangs in the pool's first load is not
  * replaced: the pool is then useless.
+ *
+ * A pack that makes a thread hang inside native code is out: its model would hang the replacement, too.
  */
 import { EventEmitter, once } from 'node:events';
 import type { Clock } from '../monotonic.js';
 import { GpuState } from './gpu.js';
-import { Job, SynthesisThread } from './synthesis-thread.js';
-import type { JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
+import { HANGS, Job, SynthesisThread } from './synthesis-thread.js';
+import type { JobOutcome, JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
 import type { PlaybackClock } from './playback-clock.js';
-import type { LongStep } from './voices.js';
+import type { LongStep, VoicePack } from './voices.js';
 
 /**
  * The threads of a process that hang inside native code. They cannot be ended without ending the process, and they keep
@@ -60,6 +62,8 @@ interface SynthesisPoolEvents {
   changed: [];
   /** A job needed a pack that was not loaded. */
   'pack-loaded': [ms: number];
+  /** The pack made a thread hang inside native code: its jobs fail from now on. */
+  'pack-hung': [pack: VoicePack];
   /** A thread that died or hangs is replaced. */
   restart: [];
 }
@@ -88,6 +92,8 @@ const within = async (ms: number, event: Promise<unknown>): Promise<boolean> => 
 /** The most threads that run long steps. */
 export const longThreadsOf = (threads: number): number => Math.max(1, threads - 1);
 
+const packHangs: JobOutcome = { type: 'failed', reason: HANGS };
+
 const fewestJobs = (threads: readonly SynthesisThread[]): SynthesisThread | undefined => {
   let best: SynthesisThread | undefined;
   for (const thread of threads)
@@ -103,6 +109,8 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   readonly #loadFaults = new Map<SynthesisThread, Error>();
   /** Jobs that no thread had room for. The scheduler starts no more than all threads together hold. */
   readonly #waiting: Job[] = [];
+  /** Of the packs that are out. */
+  readonly #outVoices = new Set<string>();
   readonly #restartTimers = new Set<NodeJS.Timeout>();
   #size: number;
   /** All threads were ready once. */
@@ -167,9 +175,24 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   run(request: JobRequest, clock: PlaybackClock, startMs: number): Job {
     const job = new Job(request, clock, startMs, this.longStep(request.settings.voiceId) !== undefined);
     void job.outcome.then(() => this.#serveWaiting());
+    if (this.#outVoices.has(request.settings.voiceId)) job.settle(packHangs);
     this.#waiting.push(job);
     this.#serveWaiting();
     return job;
+  }
+
+  /**
+   * Fails the jobs of a pack, now and from now on. The default pack stays, because requests without a voice speak with it.
+   */
+  takeOut(isPack: (pack: VoicePack) => boolean): void {
+    const [, ...others] = this.#options.packs;
+    const pack = others.find(isPack);
+    if (pack === undefined || pack.voices.some(({ id }) => this.#outVoices.has(id))) return;
+    for (const { id } of pack.voices) this.#outVoices.add(id);
+    for (const thread of this.#threads) thread.failJobs(this.#outVoices, packHangs);
+    for (const job of this.#waiting)
+      if (this.#outVoices.has(job.request.settings.voiceId)) job.settle(packHangs);
+    this.emit('pack-hung', pack);
   }
 
   /**
@@ -277,6 +300,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   #onHung(thread: SynthesisThread): void {
     const { hungThreads, bounds, gpu, log } = this.#options;
     const isLoading = !thread.isReady;
+    const { steppingVoices } = thread;
     const isOutside = thread.abandon();
     const ended = this.#end(thread);
     if (!isOutside) {
@@ -288,6 +312,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
           { threadId },
           'the GPU does not answer: the CPU runs all graphs until the service is restarted',
         );
+      else this.takeOut(({ voices }) => voices.some(({ id }) => steppingVoices.includes(id)));
     }
     const mayReplace = isOutside || hungThreads.add(ended);
     const isFirstLoad = isLoading && !this.#hasLoaded;

@@ -51,6 +51,9 @@ export type JobOutcome =
   /** The thread died, or hangs, in another job's step. */
   | { readonly type: 'interrupted' };
 
+/** Why a job fails in whose step the thread hangs, or whose pack hung a thread. */
+export const HANGS = 'its synthesis thread hangs';
+
 /** A segment that was given to a pool. It waits until a thread has room. */
 export class Job {
   readonly request: JobRequest;
@@ -288,9 +291,25 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     const isOutside = this.#vitals.closeGuard();
     for (const [slot, job] of this.#jobs) {
       this.#control.cancel(slot);
-      job.settle(this.#outcomeIfOver(slot, 'its synthesis thread hangs'));
+      job.settle(this.#outcomeIfOver(slot, HANGS));
     }
     return isOutside;
+  }
+
+  /** Of the jobs whose step runs. */
+  get steppingVoices(): string[] {
+    return [...this.#jobs].flatMap(([slot, { request }]) =>
+      this.#control.isStepping(slot) ? [request.settings.voiceId] : [],
+    );
+  }
+
+  /** Fails its jobs that speak with one of these voices. If their step ends, it drops them. */
+  failJobs(voiceIds: ReadonlySet<string>, outcome: JobOutcome): void {
+    for (const [slot, job] of this.#jobs) {
+      if (!voiceIds.has(job.request.settings.voiceId)) continue;
+      this.#control.cancel(slot);
+      job.settle(outcome);
+    }
   }
 
   /** Asks its jobs to end at their next step. Resolves when they have; a long step may still run. */

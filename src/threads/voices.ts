@@ -3,10 +3,14 @@
  * which reads its packs and speaks with them; everything else knows only what stands here.
  */
 
-import { close } from 'node:fs';
+import { close, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { lineAbout } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import { readInThread, type ReadLoss } from './reader.js';
+
+/** Packs that made a thread hang and are remembered, besides the newest. */
+const HUNG_PACKS_MAX = 1_000;
 
 /** Something in MODELS_DIR that cannot be used. */
 export interface PackFinding {
@@ -101,6 +105,8 @@ export interface VoicePack {
   readonly sample?: string;
   /** The result of its trial; absent: it was not tried. */
   readonly trial?: TrialResult;
+  /** Of the state of its files; absent: it is refused by no earlier fault. */
+  readonly stamp?: string;
   /** What its format needs to load it. */
   readonly data: unknown;
 }
@@ -159,6 +165,27 @@ export interface RefusedPack extends PackFinding {
   /** Of its files, if the reading did not end: another one will not end either until they change. */
   readonly stamp?: string;
 }
+
+const hungPath = (cacheDir: string): string => join(cacheDir, 'hung.json');
+
+/** The faults of packs that made a synthesis thread hang, by the stamps of their files. */
+export const hungPacks = (cacheDir: string): Readonly<Record<string, string>> => {
+  try {
+    return JSON.parse(readFileSync(hungPath(cacheDir), 'utf8')) as Record<string, string>;
+  } catch {
+    // No pack did, or the file is damaged.
+    return {};
+  }
+};
+
+/** The pack is refused from now on, until its files change. @throws if the folder cannot be written */
+export const addHungPack = (cacheDir: string, stamp: string, fault: string): void => {
+  mkdirSync(cacheDir, { recursive: true, mode: 0o700 });
+  const path = hungPath(cacheDir);
+  const kept = Object.entries(hungPacks(cacheDir)).slice(-HUNG_PACKS_MAX);
+  writeFileSync(`${path}.new`, JSON.stringify({ ...Object.fromEntries(kept), [stamp]: fault }));
+  renameSync(`${path}.new`, path);
+};
 
 /** `workerData` of the thread that reads the packs. */
 export interface PacksThreadData {

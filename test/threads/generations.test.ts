@@ -3,6 +3,7 @@ import t from 'tap';
 import type { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { lease, long, optionsOf, speak, start, startPlayed } from '../support/dispatch-bench.js';
+import { catalogueOf } from '../../src/threads/voices.js';
 import { voicesOf } from '../support/scripted-voices.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 import { eventually } from '../support/waiting.js';
@@ -264,4 +265,100 @@ t.test('if all threads of older voices hang, the contexts that wait for them fai
   voices.letGo();
   await eventually(() => dispatcher.threads.generations.status().hungThreads === 0);
   t.ok(await dispatcher.close(endMs));
+});
+
+/** The default pack, and one of a stranger. */
+const withStranger = (stamp = 'files') => {
+  const voices = voicesOf(['scripted', 'stranger']);
+  const [pack] = voices.packs;
+  const packs = pack!.voices.map((voice) => ({
+    ...pack!,
+    ...{ name: voice.id, voices: [voice], stamp: `${stamp} of ${voice.id}` },
+  }));
+  return { ...voices, packs, catalogue: catalogueOf(packs) };
+};
+
+/** A context with a voice says this. @returns why it failed, once it did */
+const failing = (dispatcher: Dispatcher, voiceId: string, text: string) => {
+  const { context, frames } = openSocket(dispatcher, voiceId);
+  context.append(text);
+  context.end();
+  return eventually(() => frames.some(({ type }) => type === 'failed')).then(() => {
+    context.release();
+    return frames.at(-1);
+  });
+};
+
+t.test('a pack that makes a thread hang in native code is out, and costs one thread', async (t) => {
+  const voices = withStranger();
+  const watchdog = new SteppedWatchdog();
+  const dispatcher = await startPlayed({ voices, watchdog, bounds: steppedBounds });
+  const { generations } = dispatcher.threads;
+  const kept: (readonly string[])[] = [];
+  generations.on('pack-hung', (...stampAndFault) => kept.push(stampAndFault));
+  const idle = openSocket(dispatcher, 'stranger');
+  const neighbour = failing(dispatcher, 'stranger', long.repeat(1_000));
+  const bystander = speak(dispatcher, long);
+  const victim = failing(dispatcher, 'stranger', 'Now !inside it hangs.');
+  await voices.hung();
+  await passUntilSettled(watchdog, victim);
+  const hangs = { type: 'failed', reason: 'its synthesis thread hangs' };
+  t.match(await victim, hangs);
+  t.match(await neighbour, hangs, 'another thread may hang in it, too');
+  t.match(await bystander, { ending: 'closed', letters: long });
+  t.same(dispatcher.voices.speakerIds, ['scripted']);
+  t.same(
+    generations.current.packs.map(({ name }) => name),
+    ['scripted'],
+  );
+  t.throws(() => openSocket(dispatcher, 'stranger'), { name: 'RangeError' });
+  t.match(generations.warnings(), [/1 synthesis threads hang/, /^voices: stranger: its model did not end/]);
+  t.match(kept, [['files of stranger', /its model did not end/]]);
+  idle.context.append('Now !inside it hangs.');
+  idle.context.end();
+  await eventually(() => idle.frames.some(({ type }) => type === 'failed'));
+  idle.context.release();
+  t.equal(generations.status().hungThreads, 1);
+  t.equal(dispatcher.threads.restarts.synthesis, 1);
+  t.ok(await generations.load(withStranger('other files')), 'its files are others');
+  t.same(dispatcher.voices.speakerIds, ['scripted', 'stranger']);
+  voices.letGo();
+  await eventually(() => generations.status().hungThreads === 0);
+  t.ok(await dispatcher.close(endMs));
+});
+
+t.test('a pack that is out is out of the voices of a reload, too, unless its files changed', async (t) => {
+  for (const stamp of ['files', 'other files']) {
+    const voices = withStranger();
+    const watchdog = new SteppedWatchdog();
+    const dispatcher = await startPlayed({ voices, watchdog, bounds: steppedBounds });
+    const victim = failing(dispatcher, 'stranger', 'Now !inside it hangs.');
+    await voices.hung();
+    t.ok(await dispatcher.threads.generations.load(withStranger(stamp)));
+    await passUntilSettled(watchdog, victim);
+    t.same(dispatcher.voices.speakerIds, stamp === 'files' ? ['scripted'] : ['scripted', 'stranger']);
+    voices.letGo();
+    await eventually(() => dispatcher.threads.generations.status().hungThreads === 0);
+    t.ok(await dispatcher.close(endMs));
+  }
+});
+
+t.test('the default pack stays, and so does one that hangs where its thread can be ended', async (t) => {
+  for (const [voiceId, text] of [
+    ['scripted', 'Now !inside it hangs.'],
+    ['stranger', 'Now !stuck it hangs.'],
+  ] as const) {
+    const voices = withStranger();
+    const watchdog = new SteppedWatchdog();
+    const dispatcher = await startPlayed({ voices, watchdog, bounds: steppedBounds });
+    const victim = failing(dispatcher, voiceId, text);
+    await voices.hung();
+    await passUntilSettled(watchdog, victim);
+    t.match(await victim, { reason: 'its synthesis thread hangs' });
+    t.same(dispatcher.voices.speakerIds, ['scripted', 'stranger']);
+    t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
+    voices.letGo();
+    await eventually(() => dispatcher.threads.generations.status().hungThreads === 0);
+    t.ok(await dispatcher.close(endMs));
+  }
 });

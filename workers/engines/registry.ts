@@ -131,6 +131,10 @@ export const ipasOf = async (
   return found;
 };
 
+/** A fault of an earlier reading or use. It may name its file. */
+const keptFault = (entry: PackEntry, fault: string): VoicePackError =>
+  new VoicePackError(fault.startsWith('/') ? fault : `${placeOf(entry)}: ${fault}`);
+
 type RunTrial = (entry: PackEntry) => ReturnType<Trial>;
 
 /** @throws {VoicePackError} the pack does not speak */
@@ -149,8 +153,7 @@ const tried = async (
     outcome = made;
   }
   if ('result' in outcome) return outcome.result;
-  const { fault } = outcome;
-  throw new VoicePackError(fault.startsWith('/') ? fault : `${placeOf(entry)}: ${fault}`);
+  throw keptFault(entry, outcome.fault);
 };
 
 const MiB = 1024 * 1024;
@@ -232,13 +235,15 @@ export const readPacks = async (
         if (refusal !== undefined) throw new VoicePackError(refusal.fault);
         report(place);
         // A start without the default pack ends, so that one is read each time.
+        let stamp: string | undefined;
         if (kept !== undefined && !isDefault(entry)) {
-          const stamp = await stampOf(entry);
+          stamp = await stampOf(entry);
           const known = kept.find(stamp);
-          if (known !== undefined && 'fault' in known) throw new VoicePackError(known.fault);
+          if (known !== undefined && 'fault' in known) throw keptFault(entry, known.fault);
           report({ ...place, stamp });
         }
-        const { pack, identity } = await readEntry(entry, { derived }, held, known);
+        const { pack: read, identity } = await readEntry(entry, { derived }, held, known);
+        const pack = stamp === undefined ? read : { ...read, stamp };
         report(null);
         for (const { id } of pack.voices) {
           const owner = owners.get(id);

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
 import type { GpuThreadData } from '../../src/threads/messages.js';
-import type { TrialResult } from '../../src/threads/voices.js';
+import { hungPacks, type TrialResult } from '../../src/threads/voices.js';
 import type { PackEntry } from './entries.js';
 
 /** The input of the process, as a line of JSON on its standard input. That stays open while the answer is wanted. */
@@ -118,7 +118,7 @@ export class KeptTrials {
 
   constructor(cacheDir: string) {
     this.#path = join(cacheDir, 'trials.json');
-    this.#before = this.#read();
+    this.#before = this.#read(cacheDir);
   }
 
   /** @param identity of the pack's files */
@@ -150,12 +150,14 @@ export class KeptTrials {
     return `${identity} ${this.#surroundings}`;
   }
 
-  #read(): Kept {
+  #read(cacheDir: string): Kept {
+    const hung = Object.entries(hungPacks(cacheDir)).map(([stamp, fault]) => [this.#keyOf(stamp), { fault }]);
+    const faults = Object.fromEntries(hung) as Kept;
     try {
-      return JSON.parse(readFileSync(this.#path, 'utf8')) as Kept;
+      return { ...(JSON.parse(readFileSync(this.#path, 'utf8')) as Kept), ...faults };
     } catch {
       // Nothing was tried yet, or the file is damaged: everything is tried again.
-      return {};
+      return faults;
     }
   }
 }

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync
 import { join } from 'node:path';
 import t from 'tap';
 import { piperConfig, piperModel, smallShape, writePiper } from '../../../scripts/voices/fixtures/piper.js';
-import { closeFiles } from '../../../src/threads/voices.js';
+import { addHungPack, closeFiles } from '../../../src/threads/voices.js';
 import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
 import type { Tensor } from '../../../workers/engines/graph/model.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
@@ -12,6 +12,7 @@ import { PackFolder } from '../../../workers/engines/pack.js';
 import { piper } from '../../../workers/engines/piper/format.js';
 import type { PiperData } from '../../../workers/engines/piper/engine.js';
 import { readEntry, readPacks } from '../../../workers/engines/registry.js';
+import { KeptTrials } from '../../../workers/engines/trial.js';
 import { modelsDir } from '../../support/voices.js';
 
 /** Writes a Piper voice whose large weights are in a file of their own. */
@@ -86,4 +87,28 @@ t.test('what a reader of this process left unfinished is removed', async (t) => 
   const folder = t.testdir({ [`.new-${process.pid}-x`]: { 'weights.bin': '' }, '.new-other': {} });
   await new DerivedFiles(folder).prune();
   t.strictSame(readdirSync(folder), ['.new-other'], 'another process may still make its own');
+});
+
+t.test('a pack that made a thread hang is refused by each reading, until its files change', async (t) => {
+  const folder = t.testdir();
+  const [packsFolder, cacheDir] = [join(folder, 'models'), join(folder, 'cache')];
+  for (const name of ['one', 'two'])
+    await writePiper(join(packsFolder, name), name, piperModel(smallShape), piperConfig());
+  const read = async () => {
+    const { packs, findings, files } = await readPacks({ modelsDir: packsFolder, cacheDir }, [piper], {
+      kept: new KeptTrials(cacheDir),
+    });
+    closeFiles(files);
+    return { stamps: new Map(packs.map(({ name, stamp }) => [name, stamp])), findings };
+  };
+  const { stamps } = await read();
+  t.strictSame([...stamps.keys()], ['one', 'two']);
+  addHungPack(cacheDir, stamps.get('two')!, 'its model did not end');
+  for (const time of ['first', 'second']) {
+    const again = await read();
+    t.strictSame([...again.stamps.keys()], ['one'], time);
+    t.match(again.findings, [{ pack: 'two', fault: `${join(packsFolder, 'two')}: its model did not end` }]);
+  }
+  writeFileSync(join(packsFolder, 'two', 'two.onnx.json'), JSON.stringify(piperConfig(1, {})));
+  t.strictSame([...(await read()).stamps.keys()], ['one', 'two']);
 });
