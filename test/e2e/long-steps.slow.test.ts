@@ -92,11 +92,18 @@ if (isNight)
     t.match(await service.exited, { code: 0 }, 'a drain waits for a step, and ends cleanly');
   });
 
-t.test('a run that never ends costs its request and a thread, nothing else', async (t) => {
+t.test('a run that never ends costs its request, a thread and its pack, nothing else', async (t) => {
   const service = await start(t, { endlessId: kokoroVocabulary.get('!')! }, { SYNTHESIS_THREADS: '1' });
   const hung = service.post('/v1/tts', { text: 'Never!', voice: 'large', response_format: format });
   t.equal((await hung).status, 500);
   t.ok((await firstAudioMs(service, 'wren')) > 0, 'a new thread speaks');
-  t.ok((await firstAudioMs(service, 'large')) > 0);
-  t.match(await (await service.get('/readyz')).text(), /hang inside a model run/);
+  await t.rejects(
+    firstAudioMs(service, 'large'),
+    /Unknown voice 'large'/,
+    'its next text could take the new thread',
+  );
+  t.match(
+    await (await service.get('/readyz')).text(),
+    /hang inside a model run.*large: its model did not end/s,
+  );
 });
