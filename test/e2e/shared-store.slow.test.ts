@@ -56,7 +56,14 @@ if (hasPostgres()) {
       );
       return Number(row?.['balance']);
     };
-    return { name, url, services, keys, store, keyOf, balance };
+    /** Credits of an account that hosts have for themselves. */
+    const reserved = async (account: string): Promise<number> => {
+      const text = `SELECT sum(reserved)::int AS reserved FROM syrinx.allotments
+        JOIN syrinx.accounts ON id = account_id WHERE name = '${account}'`;
+      const [row] = await server.execute(name, text);
+      return Number(row?.['reserved']);
+    };
+    return { name, url, services, keys, store, keyOf, balance, reserved };
   };
 
   /** The number of a service among the writers. */
@@ -148,13 +155,14 @@ if (hasPostgres()) {
   t.test(
     'the credit of a killed host is not spent by others until it returns, or is declared dead',
     async (t) => {
-      const { services, store, keyOf, balance, url } = await start(t, 2);
+      const { services, store, keyOf, balance, reserved, url } = await start(t, 2);
       const [first, second] = services as [TestService, TestService];
-      // Each host that sees a key takes half of what is left: the one that is killed must be the first.
+      // A host takes half of what is left, soon after it has seen a key: the one that is killed must be the first.
       const key = await keyOf('ada', 1_000, [first]);
       t.match(await ask(first, key, 'a'.repeat(100)), { status: 200 });
       // A kill may lose an entry that is younger than a write of the journal.
       t.ok(await until(async () => (await balance('ada')) === 900));
+      t.ok(await until(async () => (await reserved('ada')) >= 200));
       t.ok(await knows(second, key));
       await first.kill();
       const text = 'b'.repeat(800);
@@ -167,6 +175,7 @@ if (hasPostgres()) {
       const other = await keyOf('bell', 1_000, [returned]);
       t.match(await ask(returned, other, 'a'.repeat(100)), { status: 200 });
       t.ok(await until(async () => (await balance('bell')) === 900));
+      t.ok(await until(async () => (await reserved('bell')) >= 200));
       t.ok(await knows(second, other));
       await returned.kill();
       t.equal((await ask(second, other, text)).status, 503);
