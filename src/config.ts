@@ -324,7 +324,7 @@ export const readConfig = (env: Environment) => {
     tls: tlsFiles(env),
     /** `MEMORY_MAX_MIB`: the most memory of the worst case; `null`: four fifths of the machine's memory. */
     memoryMaxMiB: optionalInteger(env, 'MEMORY_MAX_MIB', 64, 2 ** 24),
-    /** `PACKS_LOADED_MAX`: the most voice packs that a thread loads at once; `null`: as many as the memory allows. */
+    /** `PACKS_LOADED_MAX`: how many voice packs a thread may have loaded; `null`: the memory decides. */
     packsLoadedMax: optionalInteger(env, 'PACKS_LOADED_MAX', 2, 10_000),
     /** `CONTEXTS_MAX`: bound of open contexts; `null`: the memory sets it. */
     contextsMax: optionalInteger(env, 'CONTEXTS_MAX', 1, 1_000_000),

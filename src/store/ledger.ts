@@ -259,7 +259,7 @@ export const openStore = async (driver: StoreDriver, bounds: LedgerBounds, log: 
     ledger,
     /** `null`: the service has the store for itself. */
     allotments: sharing?.allotments ?? null,
-    /** Entries that the store will never take: of this process, and of those before it. */
+    /** Entries of this process and of earlier ones that the store will never take. */
     get entriesRefused(): number {
       return ledger.entriesRefused + (sharing?.entriesRefused ?? 0);
     },

@@ -91,7 +91,7 @@ export interface ListedKey extends StoredKey {
 }
 
 /**
- * `playground`: the one hidden key of an account, for its users in the console. Nobody knows the key itself. It is used by
+ * `playground`: the one hidden key of an account, for its users in the console. The key itself is never shown. It is used by
  * its id, and `findKeys` and `listKeys` do not show it.
  */
 export type KeyKind = 'api' | 'playground';

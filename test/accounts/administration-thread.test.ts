@@ -50,6 +50,14 @@ const claimed = async (t: Test, bounds: Partial<Bounds> = {}) => {
   return { dataDir, administration, session, root: { tokenHash: hashToken(session.token) } };
 };
 
+const deskOver = (dataDir: string, store: StoreAdministration): ConsoleDesk =>
+  new ConsoleDesk(
+    { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => store },
+    limits,
+    wordsWith(() => null),
+    noWebhooks,
+  );
+
 const refusalOf = async (call: Promise<unknown>): Promise<ConsoleRefusal> => {
   const error: unknown = await call.then(
     () => new Error('it was not refused'),
@@ -282,13 +290,7 @@ t.test('an act that is done is answered, whatever happens to the store then', as
       isThere ? store.read(work) : Promise.reject(new StoreError('missing', 'it was moved away')),
     close: () => undefined,
   };
-  const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => leaving };
-  const desk = new ConsoleDesk(
-    driver,
-    limits,
-    wordsWith(() => null),
-    noWebhooks,
-  );
+  const desk = deskOver(dataDir, leaving);
   const by = await signedIn(store);
   const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, INSTALLED]);
   t.match(made, { ok: true, answer: { key: /^svc_sk_/, view: { name: 'till' } } });
@@ -315,13 +317,7 @@ t.test('an act adds up no history while the ledger waits for it', async (t) => {
     read: (work) => store.read(work),
     close: () => undefined,
   };
-  const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => quick };
-  const desk = new ConsoleDesk(
-    driver,
-    limits,
-    wordsWith(() => null),
-    noWebhooks,
-  );
+  const desk = deskOver(dataDir, quick);
   const by = await signedIn(store);
   const ofAccount = { accountId: 1 };
   const speaking = { ...ofAccount, changes: { speed: 1.1 } };

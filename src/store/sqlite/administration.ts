@@ -32,7 +32,7 @@ export class SqliteAdministration implements StoreAdministration {
   readonly #hold: StoreHold;
   /** Settles when the acts so far are done. */
   #acts: Promise<unknown> = Promise.resolve();
-  /** When the first of those began that followed one another without a pause, and when the last one ended. */
+  /** When the acts since the last pause began, and when the last of them ended. */
   #beganAtMs = -Infinity;
   #endedAtMs = -Infinity;
   /** Settles when the transactions so far are over: there is one connection, and so one at a time. */
