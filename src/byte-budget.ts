@@ -61,7 +61,7 @@ export type Member = number | string;
 export type KeyedRefusal = 'pool' | 'account';
 
 /** A `KeyedBudget` for one member: for holders that take a known amount, and for those that grow. */
-export type PartOfAccount = Pick<ByteBudget, 'take' | 'giveBack'>;
+export type PartOfAccount = Pick<ByteBudget, 'taken' | 'take' | 'giveBack'>;
 export type GrowingPart = Pick<ByteBudget, 'change' | 'giveBack' | 'allowance'>;
 
 interface Held {
@@ -145,12 +145,7 @@ export class KeyedBudget {
 
   /** The budget as a holder of one member sees it. */
   of(member: Member): PartOfAccount & GrowingPart {
-    return {
-      take: (bytes) => this.take(member, bytes) === null,
-      giveBack: (bytes) => this.giveBack(member, bytes),
-      change: (bytes) => this.change(member, bytes),
-      allowance: (mostBytes) => this.allowance(member, mostBytes),
-    };
+    return new PartOfMember(this, member);
   }
 
   #heldBy(member: Member): Held {
@@ -161,5 +156,36 @@ export class KeyedBudget {
   #partOf(member: Member): number {
     const left = this.#total.bytesMax - (this.#counted - this.#heldBy(member).counted);
     return Math.max(this.#leastBytes, left * this.#part);
+  }
+}
+
+/** Without closures, because each open WebSocket has several. */
+class PartOfMember implements PartOfAccount, GrowingPart {
+  readonly #budget: KeyedBudget;
+  readonly #member: Member;
+
+  constructor(budget: KeyedBudget, member: Member) {
+    this.#budget = budget;
+    this.#member = member;
+  }
+
+  get taken(): number {
+    return this.#budget.takenBy(this.#member);
+  }
+
+  take(bytes: number): boolean {
+    return this.#budget.take(this.#member, bytes) === null;
+  }
+
+  giveBack(bytes: number): void {
+    this.#budget.giveBack(this.#member, bytes);
+  }
+
+  change(bytes: number): void {
+    this.#budget.change(this.#member, bytes);
+  }
+
+  allowance(mostBytes: number): number {
+    return this.#budget.allowance(this.#member, mostBytes);
   }
 }

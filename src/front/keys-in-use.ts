@@ -38,28 +38,21 @@ export class KeysInUse {
   }
 
   /** @param onRead called each time that the key was read, until the use ends */
-  use(key: ActiveKey, onRead: OnKeyRead) {
+  use(key: ActiveKey, onRead: OnKeyRead): KeyUse {
     const { keyId } = key;
     const inUse = this.#keys.get(keyId) ?? { key, listeners: new Set() };
     inUse.key = key;
     inUse.listeners.add(onRead);
     this.#keys.set(keyId, inUse);
     this.#timer ??= setInterval(() => this.#beat(), this.#parts.bounds.keyRecheckMsMax / BEATS_A_RECHECK);
-    return {
-      /** As it was read last. */
-      get key(): ActiveKey {
-        return inUse.key;
-      },
-      /** It is not open any more. Idempotent. */
-      end: (): void => {
-        inUse.listeners.delete(onRead);
-        if (inUse.listeners.size > 0 || this.#keys.get(keyId) !== inUse) return;
-        this.#keys.delete(keyId);
-        if (this.#keys.size > 0) return;
-        clearInterval(this.#timer);
-        this.#timer = undefined;
-      },
-    };
+    return new KeyUse(inUse, () => {
+      inUse.listeners.delete(onRead);
+      if (inUse.listeners.size > 0 || this.#keys.get(keyId) !== inUse) return;
+      this.#keys.delete(keyId);
+      if (this.#keys.size > 0) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    });
   }
 
   #inSlices(work: Generator<void>): void {
@@ -108,4 +101,18 @@ export class KeysInUse {
 }
 
 /** Something that is open for a key. */
-export type KeyUse = ReturnType<KeysInUse['use']>;
+export class KeyUse {
+  readonly #inUse: KeyInUse;
+  /** It is not open any more. Idempotent. */
+  readonly end: () => void;
+
+  constructor(inUse: KeyInUse, end: () => void) {
+    this.#inUse = inUse;
+    this.end = end;
+  }
+
+  /** As it was read last. */
+  get key(): ActiveKey {
+    return this.#inUse.key;
+  }
+}

@@ -28,6 +28,8 @@ export class Lane {
   isFinishing = false;
 }
 
+const NO_LANES = new Set<Lane>();
+
 /** Bytes that several senders queue together. */
 export interface Tally {
   bytes: number;
@@ -37,8 +39,8 @@ export interface SenderParts {
   readonly tick: TickActions;
   /** Calls back and ends the connection if the callback throws; does nothing when the connection has ended. */
   readonly guard: (callback: () => void) => void;
-  /** Bytes handed on in one tick. The other senders wait no longer than this takes. */
-  readonly tickBytesMax: number;
+  /** Bytes handed on in one tick. The other senders wait no longer than this takes. Absent: as many as the socket takes. */
+  readonly tickBytesMax?: number;
   /** Counts the items that ask for it. */
   readonly budget?: GrowingPart;
   /** Counts what this sender queues, and others. */
@@ -48,7 +50,7 @@ export interface SenderParts {
 export abstract class Sender {
   readonly #parts: SenderParts;
   /** Lanes with items, the next one first. */
-  readonly #ready = new Set<Lane>();
+  #ready = NO_LANES;
   /** Items of this tick. Their bytes are parts of a mail that also holds the bytes of others. */
   #fresh: Item[] = [];
   #queuedBytes = 0;
@@ -130,6 +132,8 @@ export abstract class Sender {
   ): Item {
     const item: Item = { message, budgetBytes, onHanded, isQueued: true };
     lane.items.push(item);
+    // A sender of an idle socket has no set of its own.
+    if (this.#ready === NO_LANES) this.#ready = new Set();
     this.#ready.add(lane);
     this.#countQueued(message.length);
     this.#budgetedBytes += budgetBytes;
@@ -201,7 +205,7 @@ export abstract class Sender {
   #handOn(handed: (() => void)[]): void {
     let tickBytes = 0;
     while (!this.#isClosed && !this.isFull) {
-      if (tickBytes >= this.#parts.tickBytesMax) {
+      if (tickBytes >= (this.#parts.tickBytesMax ?? Infinity)) {
         this.schedule();
         return;
       }

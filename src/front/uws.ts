@@ -34,26 +34,28 @@ type Native = Pick<typeof namespace, 'App' | 'SSLApp' | 'us_listen_socket_close'
 
 const native = ((namespace as { default?: unknown }).default ?? namespace) as Native;
 
-/** Pauses and resumes the reading of a WebSocket. */
-export interface SocketReading {
-  pause(ws: WebSocket<unknown>): void;
-  resume(ws: WebSocket<unknown>): void;
-}
-
 /**
- * The library declares `pause` and `resume` for responses only. A WebSocket is the same kind of native socket, and the
- * functions do not check whose method they are.
- *
- * @param res of the handshake: each app has functions of its own
+ * Pauses and resumes the reading of WebSockets. The library declares `pause` and `resume` for responses only. A WebSocket is
+ * the same kind of native socket, and the functions do not check whose method they are.
  */
-export const socketReading = (res: HttpResponse): SocketReading => {
-  // oxlint-disable-next-line typescript/unbound-method -- that is the point
-  const { pause, resume } = res;
-  return {
-    pause: (ws) => pause.call(ws as unknown as HttpResponse),
-    resume: (ws) => resume.call(ws as unknown as HttpResponse),
-  };
-};
+export class SocketReading {
+  readonly #pause: HttpResponse['pause'];
+  readonly #resume: HttpResponse['resume'];
+
+  /** @param res of any handshake of the app: each app has functions of its own */
+  constructor(res: HttpResponse) {
+    // oxlint-disable-next-line typescript/unbound-method -- that is the point
+    ({ pause: this.#pause, resume: this.#resume } = res);
+  }
+
+  pause(ws: unknown): void {
+    this.#pause.call(ws as HttpResponse);
+  }
+
+  resume(ws: unknown): void {
+    this.#resume.call(ws as HttpResponse);
+  }
+}
 
 /** Methods that the library knows apart. The answer to another one ends its connection. */
 const METHODS = ['get', 'head', 'post', 'put', 'patch', 'del', 'options'] as const;

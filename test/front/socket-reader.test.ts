@@ -64,14 +64,15 @@ const createReader = (waitingBytesMax = 1024 * 1024) => {
       pingPayload: '0',
     },
     socket: {
-      pause: () => (state.paused += 1),
-      resume: () => (state.resumed += 1),
       getBufferedAmount: () => state.bufferedBytes,
       ping: () => ++state.pings,
     },
+    reading: {
+      pause: () => (state.paused += 1),
+      resume: () => (state.resumed += 1),
+    },
     turn,
     budget,
-    isMuchWaiting: () => false,
     tick: { add: (action) => due.push(action) },
     clock: () => state.nowMs,
     bounds: { stallRearmMs: 4_000 },

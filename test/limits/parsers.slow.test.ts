@@ -81,7 +81,7 @@ const gate = new Gate({ origin: null, host: 'localhost', scheme: 'http', url: ()
 const cookies = new Cookies(false);
 
 const wyoming = (text: string, pieceBytes: number): void => {
-  const reader = new EventReader(limits, { take: () => true, giveBack: () => undefined });
+  const reader = new EventReader(limits, { taken: 0, take: () => true, giveBack: () => undefined });
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += pieceBytes) {
     reader.push(bytes.subarray(at, at + pieceBytes));

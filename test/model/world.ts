@@ -156,10 +156,15 @@ export class World {
       textBudget: this.#textBudget,
       onHeld: (isHeld) => (this.#held += isHeld ? 1 : -1),
     });
+    const keyNow = () => this.#key;
     const session = new Session({
       id: `${this.#peers.length}`,
       trace: null,
-      key: () => this.#key,
+      use: {
+        get key() {
+          return keyNow();
+        },
+      },
       socket,
       protocol: specificationProtocol(bounds),
       speech: this.#speech,

@@ -134,7 +134,11 @@ export const createSession = (
   const session = new Session({
     id: 'request-1',
     trace: null,
-    key: () => state.key,
+    use: {
+      get key() {
+        return state.key;
+      },
+    },
     socket,
     protocol: options.protocol ?? specificationProtocol({ ...limits, ...options.bounds }),
     speech,

@@ -7,6 +7,8 @@ import type { PartOfAccount } from '../../byte-budget.js';
 const WORD_BYTES = 4;
 const CAPACITY_BYTES_MIN = 4 * 1024;
 const GROWTH = 1.5;
+/** Of all queues in which no message waits. */
+const EMPTY = new DataView(new ArrayBuffer(0));
 
 export interface WaitingFrame {
   /** Valid until the next call. */
@@ -17,7 +19,7 @@ export interface WaitingFrame {
 export class FrameQueue {
   /** Counts the capacity. */
   readonly #budget: PartOfAccount;
-  #buffer = new DataView(new ArrayBuffer(0));
+  #buffer = EMPTY;
   #begin = 0;
   #end = 0;
 
@@ -60,7 +62,7 @@ export class FrameQueue {
   /** Drops what waits, and gives the memory back. Idempotent. */
   clear(): void {
     this.#budget.giveBack(this.#buffer.byteLength);
-    this.#buffer = new DataView(new ArrayBuffer(0));
+    this.#buffer = EMPTY;
     this.#begin = this.#end = 0;
   }
 

@@ -34,12 +34,14 @@ export interface SocketBudgets {
 /** Answers that may be queued for a socket however full the budget is. */
 const ANSWER_BYTES_MIN = 4 * 1024;
 
-export interface OutboxParts extends Pick<SenderParts, 'tick' | 'guard' | 'queued'> {
+/** Without a bound for a tick: that on the library's buffer is less. */
+export interface OutboxParts extends Omit<SenderParts, 'tickBytesMax' | 'budget'> {
   /** More is queued than the bounds allow. */
   readonly onOverflow: () => void;
   readonly socket: SocketHandle;
   readonly bounds: Pick<Bounds, 'socketBufferedBytesMax' | 'socketAnswerBytesMax' | 'senderQueueBytesMax'>;
-  readonly budgets: Pick<SocketBudgets, 'buffered' | 'answers'>;
+  readonly buffered: SocketBudgets['buffered'];
+  readonly budget: SocketBudgets['answers'];
 }
 
 export class Outbox extends Sender {
@@ -47,12 +49,7 @@ export class Outbox extends Sender {
   #bufferedBytes = 0;
 
   constructor(parts: OutboxParts) {
-    super({
-      ...parts,
-      // The bound on the library's buffer is less than what a tick may take.
-      tickBytesMax: Infinity,
-      budget: parts.budgets.answers,
-    });
+    super(parts);
     this.#parts = parts;
   }
 
@@ -87,7 +84,7 @@ export class Outbox extends Sender {
   /** Counts what the library holds for the socket. @returns its bytes */
   noteBuffered(): number {
     const bytes = this.isClosed ? 0 : this.#parts.socket.getBufferedAmount();
-    this.#parts.budgets.buffered.change(bytes - this.#bufferedBytes);
+    this.#parts.buffered.change(bytes - this.#bufferedBytes);
     this.#bufferedBytes = bytes;
     return bytes;
   }
@@ -99,9 +96,9 @@ export class Outbox extends Sender {
 
   /** An empty buffer always takes a frame: without a stall, the frame does not stay there. */
   protected override get isFull(): boolean {
-    const { bounds, budgets, socket } = this.#parts;
+    const { bounds, buffered, socket } = this.#parts;
     const bytes = socket.getBufferedAmount();
-    return bytes > 0 && bytes >= budgets.buffered.allowance(bounds.socketBufferedBytesMax);
+    return bytes > 0 && bytes >= buffered.allowance(bounds.socketBufferedBytesMax);
   }
 
   protected override accept(message: Message): number {
@@ -120,9 +117,9 @@ export class Outbox extends Sender {
 
   /** Looks only at what the socket did not take: the input of one tick may ask for much. */
   #isOverflowing(): boolean {
-    const { bounds, budgets } = this.#parts;
+    const { bounds, budget } = this.#parts;
     const most = bounds.socketAnswerBytesMax;
-    const answerBytesMax = Math.max(Math.min(ANSWER_BYTES_MIN, most), budgets.answers.allowance(most));
+    const answerBytesMax = Math.max(Math.min(ANSWER_BYTES_MIN, most), budget.allowance(most));
     return this.queuedBytes > bounds.senderQueueBytesMax || this.budgetedBytes > answerBytesMax;
   }
 }

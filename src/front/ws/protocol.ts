@@ -43,7 +43,7 @@ export type OpenContexts = ReadonlyMap<
   }
 >;
 
-/** One object for each socket. */
+/** A dialect's may keep what it knows of its socket: then each socket has one of its own. */
 export interface SocketProtocol {
   /** How actors build the messages with audio. */
   readonly framing: SocketFraming;

@@ -19,7 +19,7 @@ import { askedVoice, type RequestOutcome } from '../../recent-requests.js';
 import type { FirstAudio } from '../../speech/first-audio.js';
 import type { OpenRefusal, Speech } from '../../speech/speech.js';
 import type { Waiting } from '../../store/allotments.js';
-import type { ActiveKey } from '../../store/store.js';
+import type { KeyUse } from '../keys-in-use.js';
 import { Lane, type Tally } from '../sender.js';
 import type { Services } from '../services.js';
 import { traceFields, type Trace } from '../trace.js';
@@ -43,8 +43,7 @@ export interface Handshake {
 
 export interface SessionParts
   extends Handshake, Pick<Services, 'bounds' | 'clock' | 'log' | 'metrics' | 'tick'> {
-  /** As it was read last. */
-  readonly key: () => ActiveKey;
+  readonly use: Pick<KeyUse, 'key'>;
   readonly protocol: SocketProtocol;
   readonly speech: Speech;
   readonly lease: SocketLease;
@@ -67,13 +66,14 @@ export interface SessionParts
 const NORMAL = 1000;
 const POLICY_VIOLATION = 1008;
 const GOING_AWAY = 1001;
+const NO_CONTEXTS = new Map<string | null, SocketContext>();
 
 export class Session {
   readonly #parts: SessionParts;
   readonly #outbox: Outbox;
   /** For answers that concern no context. */
   readonly #lane = new Lane();
-  readonly #contexts = new Map<string | null, SocketContext>();
+  #contexts = NO_CONTEXTS;
   readonly #startMs: number;
   #outcome: SessionOutcome | null = null;
   #openedContexts = 0;
@@ -99,7 +99,8 @@ export class Session {
       socket: parts.socket,
       tick: parts.tick,
       bounds: parts.bounds,
-      budgets: parts.budgets,
+      buffered: parts.budgets.buffered,
+      budget: parts.budgets.answers,
       queued: parts.queued,
       onOverflow: () => this.flooded(),
       guard: (callback) => this.guard(callback),
@@ -107,7 +108,7 @@ export class Session {
   }
 
   get keyId(): number {
-    return this.#parts.key().keyId;
+    return this.#parts.use.key.keyId;
   }
 
   /** Contexts whose ids are in use. */
@@ -193,10 +194,10 @@ export class Session {
 
   /** The key may have other voices than before: ends contexts whose voice it has lost. */
   reviewVoices(): void {
-    const { bounds, key, speech } = this.#parts;
-    const speakerIds = voicesOf(key(), speech.voices.speakerIds);
+    const { bounds, use, speech } = this.#parts;
+    const speakerIds = voicesOf(use.key, speech.voices.speakerIds);
     for (const context of this.#contexts.values())
-      if (key().voices?.includes(context.voiceId) === false)
+      if (use.key.voices?.includes(context.voiceId) === false)
         if (context.fail('voiceUnknown', unknownVoiceMessage(context.voiceId, speakerIds, bounds)))
           this.#noteRefusal('voiceUnknown', context);
   }
@@ -345,6 +346,8 @@ export class Session {
     if (context === 'contextsOfAccountExhausted')
       return this.#refuse(context, errors.contextsExhausted.socketText, contextId);
     this.#openedContexts++;
+    // An idle socket has no map of its own.
+    if (this.#contexts === NO_CONTEXTS) this.#contexts = new Map();
     this.#contexts.set(contextId, context);
     context.begin(this.#parts.protocol.started(frame, contextId));
     return true;
@@ -352,8 +355,8 @@ export class Session {
 
   /** @returns why no context opens; `null`: one may open */
   #startRefusal({ contextId, settings }: StartFrame, isTaken: boolean): [RefusalReason, string] | null {
-    const { bounds, isDraining, key, speech } = this.#parts;
-    const speakerIds = voicesOf(key(), speech.voices.speakerIds);
+    const { bounds, isDraining, use, speech } = this.#parts;
+    const speakerIds = voicesOf(use.key, speech.voices.speakerIds);
     const id = quoted(contextId ?? 'null', bounds);
     if (isTaken) return ['frameInvalid', `invalid frame: context_id already in use: ${id}`];
     if (!speakerIds.includes(settings.voiceId))
@@ -366,10 +369,10 @@ export class Session {
 
   /** @returns the context, or why it cannot be opened */
   #open({ contextId, settings, timestamps, format }: StartFrame): SocketContext | OpenRefusal {
-    const { bounds, clock, flushIdBudget, id, key, lease, log } = this.#parts;
+    const { bounds, clock, flushIdBudget, id, use, lease, log } = this.#parts;
     const { metrics, protocol, route, speech } = this.#parts;
     const share = lease.share();
-    const settingsNow = () => settingsOf(settings, key().speaking);
+    const settingsNow = () => settingsOf(settings, use.key.speaking);
     const options = {
       // The contexts of a socket count as one listener.
       ...{ lease: share, group: this, format, framing: protocol.framing, timestamps },
@@ -481,8 +484,8 @@ export class Session {
     refusal?: RefusalReason,
     voice = context?.voiceId,
   ): void {
-    const { clock, id, key, metrics, route } = this.#parts;
-    const { accountId, keyId } = key();
+    const { clock, id, use, metrics, route } = this.#parts;
+    const { accountId, keyId } = use.key;
     metrics.ended({
       ...{ requestId: id, keyId, accountId, route, status: 101, outcome, refusal, voice },
       ...(refusal === undefined && {

@@ -17,6 +17,9 @@ export type LifeBounds = Pick<
 /** A client that reads at half the speed of playback is still listening. */
 const slowness = 2;
 
+/** What a ping carries before the socket has had audio. */
+const NOTHING_HANDED = '0';
+
 /**
  * Until when a client may be busy with the audio it got: reading it, or playing what it has read. A player with a full
  * buffer reads nothing, pings included, until it has played some of it.
@@ -69,7 +72,8 @@ class Hearing {
 
 export class SignsOfLife {
   readonly #bounds: LifeBounds;
-  readonly #hearing: Hearing;
+  /** `null` until the socket has had audio: an idle socket needs none. */
+  #hearing: Hearing | null = null;
   readonly #reader: StallTimer;
   #receivedMs: number;
   #pingedMs: number;
@@ -77,7 +81,6 @@ export class SignsOfLife {
 
   constructor(bounds: LifeBounds, nowMs: number) {
     this.#bounds = bounds;
-    this.#hearing = new Hearing(bounds.socketHearingMsMax);
     this.#reader = new StallTimer(bounds, nowMs);
     this.#receivedMs = this.#pingedMs = nowMs;
   }
@@ -88,13 +91,13 @@ export class SignsOfLife {
 
   /** What the next ping carries. */
   get pingPayload(): string {
-    return this.#hearing.pingPayload;
+    return this.#hearing?.pingPayload ?? NOTHING_HANDED;
   }
 
   /** The client answered a ping. */
   ponged(payload: string, nowMs: number): void {
     this.#receivedMs = nowMs;
-    this.#hearing.ponged(payload, nowMs);
+    this.#hearing?.ponged(payload, nowMs);
   }
 
   /** The socket takes more. */
@@ -104,6 +107,7 @@ export class SignsOfLife {
 
   /** The socket has audio. */
   handed(durationMs: number, nowMs: number): void {
+    this.#hearing ??= new Hearing(this.#bounds.socketHearingMsMax);
     this.#hearing.handed(durationMs, nowMs);
   }
 
@@ -117,7 +121,7 @@ export class SignsOfLife {
     const isBuffered = bufferedBytes > 0;
     const { progressMs } = this.#reader;
     const lastMs = isBuffered ? Math.max(this.#receivedMs, progressMs) : this.#receivedMs;
-    if (nowMs - Math.max(lastMs, this.#hearing.untilMs) >= bounds.socketSilenceMsMax) return 'silent';
+    if (nowMs - Math.max(lastMs, this.#hearing?.untilMs ?? 0) >= bounds.socketSilenceMsMax) return 'silent';
     // The system reports a slow reader's socket writable late; a small write finds out whether it takes more.
     const pingMs = isBuffered ? bounds.stallRearmMs : bounds.socketPingMs;
     if (nowMs - Math.max(this.#pingedMs, isBuffered ? progressMs : this.#receivedMs) < pingMs) return null;

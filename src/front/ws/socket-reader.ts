@@ -19,10 +19,16 @@ import { FrameQueue } from './frame-queue.js';
 import type { SocketHandle } from './outbox.js';
 import type { Session } from './session.js';
 
-export interface ReadHandle extends Pick<SocketHandle, 'getBufferedAmount' | 'ping'> {
-  pause(): void;
-  resume(): void;
+type ReadHandle = Pick<SocketHandle, 'getBufferedAmount' | 'ping'>;
+
+/** Pauses and resumes the reading of sockets. */
+export interface Reading {
+  pause(socket: ReadHandle): void;
+  resume(socket: ReadHandle): void;
 }
+
+/** Bytes of messages that wait above which all sockets of the account pause, whether they send or not. */
+const MUCH_WAITING_BYTES = 1024 * 1024;
 
 export interface SocketReaderParts {
   readonly session: Pick<
@@ -30,11 +36,10 @@ export interface SocketReaderParts {
     'guard' | 'message' | 'binaryMessage' | 'received' | 'ponged' | 'flooded' | 'pingPayload'
   >;
   readonly socket: ReadHandle;
+  readonly reading: Reading;
   readonly turn: AccountTurn;
   /** Bytes of messages that wait, of all sockets of the account. */
   readonly budget: PartOfAccount;
-  /** Whether so much waits that all sockets of the account must pause. */
-  readonly isMuchWaiting: () => boolean;
   readonly tick: TickActions;
   readonly clock: Clock;
   readonly bounds: Pick<Bounds, 'stallRearmMs'>;
@@ -121,12 +126,12 @@ export class SocketReader implements Inlet, Waiting {
     if (this.#pausedSinceMs !== null) this.#parts.onReadLater(nowMs - this.#pausedSinceMs);
     this.#pausedSinceMs = null;
     this.#timedSinceMs = nowMs;
-    this.#parts.socket.resume();
+    this.#parts.reading.resume(this.#parts.socket);
   }
 
   /** Called several times a second. */
   beat(nowMs: number): void {
-    const { bounds, session, socket } = this.#parts;
+    const { bounds, reading, session, socket } = this.#parts;
     // It may have said something that is not read yet.
     if (this.#pausedSinceMs !== null || this.isBehind) session.received();
     if (this.#pausedSinceMs !== null) {
@@ -140,8 +145,8 @@ export class SocketReader implements Inlet, Waiting {
     // The timer may run in a pause too: a socket with unsent bytes is still read.
     if (this.#timedSinceMs !== null && nowMs - this.#timedSinceMs >= bounds.stallRearmMs) {
       this.#timedSinceMs = nowMs;
-      socket.pause();
-      socket.resume();
+      reading.pause(socket);
+      reading.resume(socket);
     }
   }
 
@@ -163,10 +168,10 @@ export class SocketReader implements Inlet, Waiting {
   }
 
   #readLater(): void {
-    const { isMuchWaiting, tick, turn } = this.#parts;
+    const { budget, tick, turn } = this.#parts;
     if (this.#pausedSinceMs === null) turn.pause(this);
     // At once: others could complete a message each, or send thousands of pings, before the end of this tick.
-    if (isMuchWaiting() || turn.isFarBehind) turn.pauseAll();
+    if (budget.taken > MUCH_WAITING_BYTES || turn.isFarBehind) turn.pauseAll();
     if (this.#isChecking) return;
     // A failed write may have turned reading on again.
     this.#isChecking = true;
@@ -177,8 +182,9 @@ export class SocketReader implements Inlet, Waiting {
   }
 
   #stopReading(): void {
-    if (this.#isOver || this.#parts.socket.getBufferedAmount() > 0) return;
-    this.#parts.socket.pause();
+    const { reading, socket } = this.#parts;
+    if (this.#isOver || socket.getBufferedAmount() > 0) return;
+    reading.pause(socket);
     this.#timedSinceMs = null;
   }
 }

@@ -18,15 +18,14 @@ import { addHandler, otherMethod, withExchange } from '../routes.js';
 import type { Services } from '../services.js';
 import { traceFields } from '../trace.js';
 import {
-  socketReading,
   type HttpRequest,
   type HttpResponse,
-  type SocketReading,
+  SocketReading,
   type TemplatedApp,
   type UpgradeContext,
   type WebSocket,
 } from '../uws.js';
-import { specificationProtocol, type SocketProtocol } from './protocol.js';
+import type { SocketProtocol } from './protocol.js';
 import type { Handshake, Session } from './session.js';
 import type { OpenSocket, Sockets } from './sockets.js';
 
@@ -82,8 +81,8 @@ interface Attached extends Handshake {
   account: number | null;
   /** Ends the time in which it counts among the sockets that wait for a key. */
   waited: (() => void) | undefined;
-  /** Its connection has ended, and its longest messages are free for other sockets of the account. */
-  readonly endLong: (() => void) | null;
+  /** Its messages may be the longest ones: it holds a part of its account's for them until its connection has ended. */
+  readonly isLong: boolean;
   keylessFrames: number;
 }
 
@@ -96,7 +95,13 @@ const VERSION = '13';
 
 /** How long the messages of a socket may be. The library has one bound for all sockets of a context, and cannot move one. */
 type Messages = 'keyless' | 'short' | 'long';
-type Contexts = ReadonlyMap<Messages, UpgradeContext>;
+
+/** What all sockets of a path share. */
+interface Path {
+  readonly contexts: Map<Messages, UpgradeContext>;
+  /** `null` until the first handshake. */
+  reading: SocketReading | null;
+}
 
 interface HandshakeFault {
   readonly headers: readonly Header[];
@@ -154,7 +159,7 @@ const handshake = (
   exchange: Exchange,
   head: RequestHead,
   req: HttpRequest,
-  contexts: Contexts,
+  path: Path,
 ): void => {
   const fault = handshakeFault(req, head);
   if (fault !== null) {
@@ -179,11 +184,11 @@ const handshake = (
     }
     exchange.switchProtocols((res, strangerOf) => {
       const { id, route, trace } = exchange;
-      const endLong = caller.key === null ? null : parts.sockets.takeLong(caller.key);
+      const isLong = caller.key !== null && parts.sockets.takeLong(caller.key);
       const attached: Attached = {
-        ...{ id, route, trace, caller, strangerOf, waited, endLong },
-        reading: socketReading(res),
-        protocol: caller.protocol ?? specificationProtocol(parts.services.bounds),
+        ...{ id, route, trace, caller, strangerOf, waited, isLong },
+        reading: (path.reading ??= new SocketReading(res)),
+        protocol: caller.protocol ?? parts.sockets.protocol,
         opened: null,
         account: null,
         timer: undefined,
@@ -191,8 +196,8 @@ const handshake = (
         unwatch: undefined,
         keylessFrames: 0,
       };
-      const messages = caller.key === null ? 'keyless' : endLong === null ? 'short' : 'long';
-      res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', contexts.get(messages)!);
+      const messages = caller.key === null ? 'keyless' : isLong ? 'long' : 'short';
+      res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', path.contexts.get(messages)!);
     });
   };
   parts.authenticate(exchange, head, exchange.guarded(upgrade));
@@ -244,10 +249,7 @@ const openSession = (
   }
   attached.strangerOf = null;
   attached.account = key.accountId;
-  const opened = sockets.open(attached, key, protocol, ws, {
-    pause: () => reading.pause(ws),
-    resume: () => reading.resume(ws),
-  });
+  const opened = sockets.open(attached, key, protocol, ws, reading);
   attached.opened = opened;
   attached.unwatch = caller.watch?.(opened.session);
   return opened;
@@ -370,13 +372,13 @@ const addHandlers = (
       const attached = ws.getUserData();
       clearTimeout(attached.timer);
       attached.waited?.();
-      const { account, strangerOf } = attached;
+      const { account, caller, isLong, strangerOf } = attached;
       const { accounts, strangers } = services.connections;
       if (account !== null) accounts.add(account);
       const ended = (): void => {
         if (account !== null) accounts.remove(account);
         if (strangerOf !== null) strangers.remove(strangerOf);
-        attached.endLong?.();
+        if (isLong && caller.key !== null) parts.sockets.giveBackLong(caller.key);
         parts.onEnded();
       };
       // Without a close frame the connection is closed already.
@@ -408,7 +410,7 @@ const patternBeside = (path: string, name: string): string =>
 export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRouteParts): void => {
   const { services } = parts;
   const { keylessMessageBytesMax, socketMessageBytesMax, socketShortMessageBytesMax } = services.bounds;
-  const contexts = new Map<Messages, UpgradeContext>();
+  const shared: Path = { contexts: new Map(), reading: null };
   const patterns: readonly (readonly [Messages, string, number])[] = [
     ['long', path, socketMessageBytesMax],
     ['short', patternBeside(path, 'short'), socketShortMessageBytesMax],
@@ -416,10 +418,10 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
   ];
   for (const [messages, pattern, bytesMax] of patterns)
     addHandlers(app, pattern, parts, bytesMax, (res, req, context) => {
-      contexts.set(messages, context);
-      if (contexts.size === patterns.length && lastOf(req.getUrl()) === lastOf(path))
+      shared.contexts.set(messages, context);
+      if (shared.contexts.size === patterns.length && lastOf(req.getUrl()) === lastOf(path))
         withExchange(services, path, res, req, null, (exchange, head) =>
-          handshake(parts, exchange, head, req, contexts),
+          handshake(parts, exchange, head, req, shared),
         );
       else req.setYield(true);
     });

@@ -13,15 +13,13 @@ import type { RefusalReason } from '../../metrics.js';
 import { inSlices } from '../../slices.js';
 import { Registry, type Services } from '../services.js';
 import type { SocketBudgets, SocketHandle } from './outbox.js';
-import type { SocketProtocol } from './protocol.js';
+import { specificationProtocol, type SocketProtocol } from './protocol.js';
 import { Session, type Handshake } from './session.js';
 import { SocketLease } from './socket-lease.js';
-import { SocketReader, type ReadHandle } from './socket-reader.js';
+import { SocketReader, type Reading } from './socket-reader.js';
 
 export const SOCKET_PATH = '/v1/tts/ws';
 
-/** Bytes of messages that wait above which all sockets of the account pause, whether they send or not. */
-const MUCH_WAITING_BYTES = 1024 * 1024;
 /** An account's part must hold two of the largest messages, because the buffer of waiting messages grows by half. */
 const WAITING_MESSAGES_LEAST = 2;
 /** Milliseconds between two looks at all sockets. */
@@ -47,6 +45,8 @@ interface OfRoute {
 }
 
 export class Sockets {
+  /** The specification's. */
+  readonly protocol: SocketProtocol;
   readonly #parts: SocketsParts;
   readonly #openBudget: KeyedBudget;
   /** What the operator allows each key. */
@@ -62,6 +62,7 @@ export class Sockets {
   readonly #registry = new Registry<Session>();
   #timer: NodeJS.Timeout | null = null;
   #draining = false;
+  readonly #isDraining = (): boolean => this.#draining;
   #isBeating = false;
   readonly #byRoute = new Map<string, OfRoute>();
   readonly #queued = { bytes: 0 };
@@ -69,6 +70,7 @@ export class Sockets {
   constructor(parts: SocketsParts) {
     this.#parts = parts;
     const { bounds } = parts.services;
+    this.protocol = specificationProtocol(bounds);
     this.#openBudget = new KeyedBudget(bounds.socketsMax, bounds.slotsPerKey);
     this.#ofKeys = new Slots(bounds.socketsPerKeyMax);
     this.#textBudget = new KeyedBudget(bounds.socketCharactersInFlightMax, bounds.socketTextBytesMax);
@@ -120,11 +122,13 @@ export class Sockets {
     return () => this.#keyless.giveBack(network, 1);
   }
 
-  /** A socket may send the longest messages. @returns what to call, once, when its connection has ended; `null`: it may not */
-  takeLong({ accountId }: ActiveKey): (() => void) | null {
-    const { socketMessageBytesMax } = this.#parts.services.bounds;
-    if (this.#longBudget.take(accountId, socketMessageBytesMax) !== null) return null;
-    return () => this.#longBudget.giveBack(accountId, socketMessageBytesMax);
+  /** @returns whether a socket may send the longest messages. Then call `giveBackLong`, once, when its connection has ended */
+  takeLong({ accountId }: ActiveKey): boolean {
+    return this.#longBudget.take(accountId, this.#parts.services.bounds.socketMessageBytesMax) === null;
+  }
+
+  giveBackLong({ accountId }: ActiveKey): void {
+    this.#longBudget.giveBack(accountId, this.#parts.services.bounds.socketMessageBytesMax);
   }
 
   whenIdle(): Promise<void> {
@@ -137,7 +141,7 @@ export class Sockets {
     key: ActiveKey,
     protocol: SocketProtocol,
     socket: SocketHandle,
-    reading: Pick<ReadHandle, 'pause' | 'resume'>,
+    reading: Reading,
   ): OpenSocket {
     const { admission, services, speech } = this.#parts;
     const { bounds, clock, keys, log, metrics, tick, turns } = services;
@@ -160,7 +164,7 @@ export class Sockets {
     const session: Session = new Session({
       ...{ id, trace, route, protocol, socket, speech, lease },
       ...{ tick, clock, log, metrics, bounds },
-      key: () => use.key,
+      use,
       budgets: {
         buffered: this.#budgets.buffered.of(accountId),
         answers: this.#budgets.answers.of(accountId),
@@ -170,7 +174,7 @@ export class Sockets {
       isBehind: () => reader.isBehind,
       onHeld: (isHeld) => reader.hold(isHeld),
       onBeat: (nowMs) => reader.beat(nowMs),
-      isDraining: () => this.#draining,
+      isDraining: this.#isDraining,
       onOver: (over) => {
         ofRoute.open--;
         use.end();
@@ -181,14 +185,10 @@ export class Sockets {
     });
     const reader: SocketReader = new SocketReader({
       session,
-      socket: {
-        ...reading,
-        getBufferedAmount: () => socket.getBufferedAmount(),
-        ping: (payload) => socket.ping(payload),
-      },
+      socket,
+      reading,
       turn: turns.of(accountId),
       budget: this.#waitingBudget.of(accountId),
-      isMuchWaiting: () => this.#waitingBudget.takenBy(accountId) > MUCH_WAITING_BYTES,
       tick,
       clock,
       bounds,
