@@ -2,7 +2,7 @@
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { ParseArgsConfig } from 'node:util';
-import { answerTo, endWithReader, parseCommandLine, UsageError } from '../src/command-line.js';
+import { answerTo, endWithReader, parseCommandLine, printable, UsageError } from '../src/command-line.js';
 import { ConfigError } from '../src/config.js';
 import { AdministrationError, StoreError } from '../src/store/store.js';
 import { VoicePackError } from '../src/threads/voices.js';
@@ -49,10 +49,6 @@ export interface Terminal {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
 }
-
-/** Names and licences come from others: their control characters must not command the terminal, or change the order in which it is read. */
-export const printable = (text: string): string =>
-  text.replace(/[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
 
 const processTerminal: Terminal = {
   env: process.env,

@@ -28,6 +28,10 @@ export const parseCommandLine = <const Config extends ParseArgsConfig>(
   return parsed;
 };
 
+/** Names and licences come from others: their control characters must not command the terminal, or change the order in which it is read. */
+export const printable = (text: string): string =>
+  text.replace(/[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
+
 /** @returns what a program answers to arguments that it cannot work with; rethrows other errors */
 export const answerTo = (
   error: unknown,
@@ -66,7 +70,7 @@ export const readArguments = async <Options>(
     const { exitCode, text } = answerTo(error, name, usage);
     endWithReader();
     const stream = exitCode === 0 ? process.stdout : process.stderr;
-    await new Promise((resolve) => stream.write(text, (failed) => failed ?? resolve(undefined)));
+    await new Promise((resolve) => stream.write(printable(text), (failed) => failed ?? resolve(undefined)));
     process.exit(exitCode);
   }
 };

@@ -6,7 +6,7 @@ import { App } from './app.js';
 import { writeFirstKey, writeSecret } from './accounts/secret-file.js';
 import { consoleUrl, urlOf } from './address.js';
 import { StoreError, type StoreFault } from './store/store.js';
-import { parseCommandLine, readArguments } from './command-line.js';
+import { parseCommandLine, printable, readArguments } from './command-line.js';
 import { ConfigError, readConfig } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
@@ -51,7 +51,7 @@ const fail = async (error: unknown): Promise<never> => {
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
   const isExpected = expected.some((kind) => error instanceof kind);
   const remedy = error instanceof VoicePackError ? '; restore it from the repository, or set MODELS_DIR' : '';
-  process.stderr.write(`syrinx: ${isExpected ? message + remedy : stack}\n`);
+  process.stderr.write(printable(`syrinx: ${isExpected ? message + remedy : stack}\n`));
   // An exit would wait for the hung thread.
   if (!canExit || error instanceof VoicesHangError) process.kill(process.pid, 'SIGKILL');
   process.exit(1);

@@ -95,6 +95,7 @@ void t.test('the store is moved away: a write to the unlinked file would be lost
   for (const [what, from] of [
     ['the file', storePath(dataDir)],
     ['its log', `${storePath(dataDir)}-wal`],
+    ['its shared memory', `${storePath(dataDir)}-shm`],
     ['the folder', dataDir],
   ] as const) {
     const away = `${dataDir}-away`;

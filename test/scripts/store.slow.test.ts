@@ -114,6 +114,10 @@ t.test('verify reports all damage of a store in use or a backup, and exits 1', a
       /has a balance of 100, and the sum of its entries is 1\n/,
     ],
     'a trigger': ['DROP TRIGGER ledger_adds_to_balance', /the trigger ledger_adds_to_balance is missing/],
+    'a trigger with a name like those of SQLite': [
+      'CREATE TRIGGER sqliteodd AFTER INSERT ON ledger BEGIN UPDATE accounts SET balance = balance; END',
+      /sqliteodd/,
+    ],
     'an hour': [
       "INSERT INTO usage_hours VALUES (1, 7, 'wren', 1, 1, 0, 0, 0, 1, 1)",
       /use of key 1 in 1970-01-01T07 is not the sum/,

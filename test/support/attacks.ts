@@ -6,7 +6,7 @@ export interface Attack {
   readonly text: (units: number) => string;
 }
 
-const signs = Array.from(' \t\nazA01.,\'"/[](){}<>&=-_#*:;$%+@!?|\\^~’”…。漢é\u0301\u0000\u00a0😀');
+const signs = Array.from(' \t\r\nazA01.,\'"/[](){}<>&=-_#*:;$%+@!?|\\^~’”…。漢é\u0301\u0000\u00a0😀');
 const shapes = [
   ...['a ', 'a.', 'a,', 'a-', "a'", 'a=', '/a', 'a@', '&a', '<a', '</', '<!--', 'a'.repeat(99) + ' '],
   ...['0,', '1.', '0 ', ' 1', '1-', '0:', '[1]', '[]', '()', '{[', '..', ', ', '".', '\r\n', '://', "a'a"],

@@ -1,9 +1,10 @@
 /** The voice formats, and the packs of MODELS_DIR: which format has which, read by one thread and loaded by others. */
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
+import { monotonicMs } from '../../src/monotonic.js';
 import { cudaDeviceOf } from '../../src/threads/device.js';
 import { GpuState } from '../../src/threads/gpu.js';
 import type { GraphPlaces, SynthesisThreadData } from '../../src/threads/messages.js';
@@ -111,6 +112,9 @@ export const pronounceOf = async (
 ): Promise<Pronounce | null> =>
   (await known.find(({ name }) => name === pack.engine)?.pronounce?.(pack, bounds)) ?? null;
 
+/** After a segment the thread rests for this many times its duration: phonemes cost no credit, and speech needs the core. */
+const RESTS = 2;
+
 /**
  * Between two segments the thread does everything else.
  *
@@ -123,10 +127,11 @@ export const ipasOf = async (
 ): Promise<string[][]> => {
   const found: string[][] = [];
   for (const segment of segments) {
-    await setImmediate();
+    const startMs = monotonicMs();
     const ipas: string[][] = segment.words.map(() => []);
     for (const { word, ipa } of pronounce(segment, voice)) if (word !== null) ipas[word]!.push(ipa);
     found.push(ipas.map((parts) => parts.join(' ')));
+    await pause(RESTS * (monotonicMs() - startMs));
   }
   return found;
 };

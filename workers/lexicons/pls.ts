@@ -46,7 +46,9 @@ const lineCounter = (text: string) => {
   };
 };
 
-export const parsePls = (text: string, bounds: EntryBounds): ParsedFile => {
+export const parsePls = (file: string, bounds: EntryBounds): ParsedFile => {
+  // The parser takes quadratic time for ends of lines with a carriage return.
+  const text = file.replace(/\r\n?/g, '\n');
   const { root } = documentOf(text);
   if (root === null || nameOf(root) !== 'lexicon')
     throw new LexiconFileError(1, 'the root element must be <lexicon>');

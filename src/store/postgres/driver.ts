@@ -8,7 +8,14 @@ import {
   type StoreTransaction,
   type StoreView,
 } from '../store.js';
-import { COMMAND_NAME, PostgresConnection, shownUrl, SNAPSHOT, type PostgresBounds } from './connection.js';
+import {
+  COMMAND_NAME,
+  PostgresConnection,
+  shownUrl,
+  SNAPSHOT,
+  type PostgresBounds,
+  type Session,
+} from './connection.js';
 import { PostgresReader } from './reader.js';
 import { migrations, SCHEMA, VERSION } from './schema.js';
 import { PostgresSharing, type SharingBounds } from './sharing.js';
@@ -26,6 +33,18 @@ const versionOf = async (connection: PostgresConnection): Promise<number> => {
   if ((there?.name ?? null) === null) return 0;
   const [row] = await session.query<{ version: number }>(`SELECT version FROM ${SCHEMA}.version`);
   return row?.version ?? 0;
+};
+
+/** Names and voice ids have letters of all scripts. An entry that the database cannot take would stop the ledger. */
+const checkEncoding = async (session: Session, url: string): Promise<void> => {
+  const [row] = await session.query<{ encoding: string }>(
+    "SELECT current_setting('server_encoding') AS encoding",
+  );
+  if (row?.encoding !== 'UTF8')
+    throw new StoreError(
+      'unusable',
+      `The database ${shownUrl(url)} has the encoding ${row?.encoding}: create it with ENCODING 'UTF8'`,
+    );
 };
 
 /**
@@ -46,6 +65,7 @@ const prepare = async (connection: PostgresConnection, url: string, create: bool
       `There is no store in ${shownUrl(url)}: start the service once, or correct STORE_URL`,
     );
   if (version === VERSION) return;
+  if (version === 0) await checkEncoding(await connection.session(), url);
   await connection.transact(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK})`, async (session) => {
     await session.query(
       `CREATE SCHEMA IF NOT EXISTS ${SCHEMA};

@@ -12,6 +12,7 @@ import {
   logPath,
   missingStore,
   openExisting,
+  sharedPath,
   storePath,
   toStoreError,
   type SqliteBounds,
@@ -22,6 +23,7 @@ interface Opened<T> {
   readonly prepared: T;
   readonly file: string;
   readonly log: string | null;
+  readonly shared: string | null;
 }
 
 export class SqliteConnection<T> {
@@ -82,12 +84,13 @@ export class SqliteConnection<T> {
     return (this.#opened = this.#open());
   }
 
-  #isInPlace({ file, log }: Opened<T>): boolean {
+  #isInPlace({ file, log, shared }: Opened<T>): boolean {
     const found = identityOf(storePath(this.#dataDir));
     if (found === null) throw missingStore(storePath(this.#dataDir));
     if (found !== file) return false;
-    if (identityOf(logPath(this.#dataDir)) === log) return true;
-    throw missingStore(logPath(this.#dataDir));
+    if (identityOf(logPath(this.#dataDir)) !== log) throw missingStore(logPath(this.#dataDir));
+    if (identityOf(sharedPath(this.#dataDir)) !== shared) throw missingStore(sharedPath(this.#dataDir));
+    return true;
   }
 
   /** SQLite plays a log into any file beside it, which would damage the pages of another file. */
@@ -107,7 +110,8 @@ export class SqliteConnection<T> {
       const prepared = this.#prepare(database);
       const file = identityOf(storePath(this.#dataDir));
       if (file === null) throw missingStore(storePath(this.#dataDir));
-      return { database, prepared, file, log: identityOf(logPath(this.#dataDir)) };
+      const log = identityOf(logPath(this.#dataDir));
+      return { database, prepared, file, log, shared: identityOf(sharedPath(this.#dataDir)) };
     } catch (error) {
       database.close();
       throw error;

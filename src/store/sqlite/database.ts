@@ -24,6 +24,9 @@ export const storePath = (dataDir: string): string => join(dataDir, 'store.sqlit
 /** Its write-ahead log. */
 export const logPath = (dataDir: string): string => `${storePath(dataDir)}-wal`;
 
+/** SQLite's memory of locks and of what the log has. Processes that do not share it neither wait for one another nor see all commits. */
+export const sharedPath = (dataDir: string): string => `${storePath(dataDir)}-shm`;
+
 /** While this file exists no process opens the store: a restore is running, or was cut off. */
 export const restoringPath = (dataDir: string): string => `${storePath(dataDir)}-restoring`;
 

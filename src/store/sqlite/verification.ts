@@ -32,7 +32,7 @@ const all = <T>(database: DatabaseSync, sql: string): T[] => database.prepare(sq
 const readSchema = (database: DatabaseSync): SchemaRow[] =>
   all(
     database,
-    "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%'",
+    "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*'",
   );
 
 const schemaOf = (version: number): SchemaRow[] => {
