@@ -8,7 +8,7 @@
  */
 import { endWithReader, readArguments } from '../../src/command-line.js';
 import { formatTable } from '../table.js';
-import { dialects } from './dialects.js';
+import { dialects, slowDialects } from './dialects.js';
 import { fileLimit } from './floods/file-limit.js';
 import { connections, requests, slow, sockets } from './floods/floods.js';
 import { fuzz } from './fuzz/fuzz.js';
@@ -37,6 +37,7 @@ const scenarios: readonly Scenario[] = [
   fileLimit,
   threads,
   dialects,
+  slowDialects,
   kills,
   ...severalHosts,
   damagedStore,
