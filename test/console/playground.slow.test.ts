@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
-import { isNight } from '../fuzz/check.js';
+import { isNight, partOfToday, seedOfRun } from '../fuzz/check.js';
 import { packageRoot } from '../support/package-root.js';
 import { prose, until, type StreamRecord } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
@@ -113,9 +113,10 @@ t.test('a word that is clicked, or reached with the keyboard, is where speech go
   await ada.button('Stop').click();
 });
 
-t.test('every format sounds as it streams, and downloads as it is', async (t) => {
+t.test('each format sounds as it streams, and downloads as it is', async (t) => {
   const rates: Record<string, number> = { mp3: 32_000, opus: 48_000, mulaw: 8_000, linear16: 32_000 };
-  for (const [format, rate] of Object.entries(rates)) {
+  t.comment(`seed ${seedOfRun()}`);
+  for (const [format, rate] of partOfToday(Object.entries(rates), 2)) {
     const { audio } = await speak(t, 'A word in time.', format);
     const heard = await ears.heard();
     t.equal(heard.rate, rate, format);

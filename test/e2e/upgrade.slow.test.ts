@@ -15,6 +15,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { isNight } from '../fuzz/check.js';
 import { packageRoot } from '../support/package-root.js';
 import { ask, freeUnitPorts, startProxy, textOf } from '../support/proxy.js';
 import type { Exit } from '../../scripts/rig/service.js';
@@ -69,8 +70,10 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
   };
   const linesOf = (port: number, msg: string) => units.log(port).filter((line) => line.msg === msg);
 
-  t.equal(units.run('start', first), 0);
-  await becomesReady(t, first);
+  // By night to the other port and back; by day back only.
+  const begun = isNight ? first : second;
+  t.equal(units.run('start', begun), 0);
+  await becomesReady(t, begun);
   const key = readFileSync(join(dataDir, 'first-key'), 'utf8').trim();
   let characters = 0;
 
@@ -128,10 +131,7 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
     return Promise.all([loop(), loop()]).then(() => ({ failures, answered }));
   };
 
-  for (const [from, to] of [
-    [first, second],
-    [second, first],
-  ] as const)
+  for (const [from, to] of [[first, second] as const, [second, first] as const].slice(isNight ? 0 : 1))
     await t.test(from === first ? 'to the other port' : 'and back', async (t) => {
       const goOn = [await openStream(), await openSocket()];
       const idle = await openWs(proxy.port, key, { ca: proxy.certificate });

@@ -10,6 +10,10 @@ export const isNight = times > 1;
 
 export const seedOfRun = (): number => Number(seedWanted ?? Math.floor(Date.now() / 86_400_000));
 
+/** @returns one of `parts` of a sweep, each day another one; by night all of it */
+export const partOfToday = <T>(cases: readonly T[], parts: number): readonly T[] =>
+  isNight ? cases : cases.filter((_, place) => place % parts === seedOfRun() % parts);
+
 /** @param runs unless SYRINX_FUZZ_TIMES changes them @returns the number of runs */
 export const check = async <T>(t: Test, property: fc.IRawProperty<T>, runs: number): Promise<number> => {
   const seed = seedOfRun();

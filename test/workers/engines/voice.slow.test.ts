@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import t from 'tap';
 import { joinFloats } from '../../../workers/engines/pcm.js';
-import { seedOfRun, times } from '../../fuzz/check.js';
+import { partOfToday, seedOfRun } from '../../fuzz/check.js';
 import {
   type Spoken,
   joinPcm,
@@ -19,7 +19,7 @@ import {
 const engine = await loadVoices();
 const voiceIds = engine.voices.map(({ id }) => id);
 /** A third of the voices, others each day; all of them by night. */
-const someIds = times > 1 ? voiceIds : voiceIds.filter((_, i) => i % 3 === seedOfRun() % 3);
+const someIds = partOfToday(voiceIds, 3);
 t.comment(`seed ${seedOfRun()}: ${someIds.join(', ')}`);
 const sampleRateHz = 24_000;
 const milliseconds = (count: number) => (count * sampleRateHz) / 1_000;
