@@ -7,14 +7,13 @@ import { Service } from '../../scripts/rig/service.js';
 import { breaking } from '../../scripts/torture/threads/faults.js';
 import { makeMixedPacks, voiceOfEachPack } from '../../scripts/voices/fixtures/mixed.js';
 import { rawTable, writePack } from '../support/kokoro.js';
-import { isNight, seedOfRun } from '../fuzz/check.js';
 import { pause } from '../support/service.js';
 
 const text =
   'The kettle is on, and the kitchen smells of toast. Shall we sit by the window and talk until the others are home?';
 
-/** The death comes a little later in each; by day it comes at another time each day. */
-const ROUNDS = isNight ? 8 : 1;
+/** The death comes a little later in each. */
+const ROUNDS = 8;
 
 t.test('streams go on after the death of their thread, with as many samples as without it', async (t) => {
   const models = join(t.testdir(), 'models');
@@ -55,7 +54,7 @@ t.test('streams go on after the death of their thread, with as many samples as w
   t.equal(once.bytes.length, again.bytes.length);
   for (let round = 0; round < ROUNDS; round++) {
     const streams = voices.map((voice) => speak(voice));
-    await pause(isNight ? (60 / ROUNDS) * round : seedOfRun() % 60);
+    await pause((60 / ROUNDS) * round);
     const broken = await speak('wren', breaking('exit'));
     t.notOk(broken.isWhole, 'the request that met the fault failed');
     for (const [i, stream] of streams.entries()) {

@@ -3,9 +3,8 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { copyShippedPack } from '../../scripts/voices/fixtures/mixed.js';
-import { isNight, seedOfRun } from '../fuzz/check.js';
 import { packageRoot } from '../support/package-root.js';
 import { startService, until } from '../support/service.js';
 import { readSource } from '../support/source-files.js';
@@ -48,19 +47,14 @@ const env = {
 /** In the root of the package, where `npm run` works. */
 const inShell = (line: string) => run('sh', ['-ec', line], { cwd: packageRoot, env, maxBuffer: 1 << 24 });
 
-/** Each day has another of the eight parts; `npm run nightly` takes all. */
-const seed = seedOfRun();
-const isInTurn = (place: number): boolean => isNight || place === seed % 8;
-
-const speaksExample = async (t: Test): Promise<void> => {
+t.test('the example without a download works as printed', async (t) => {
   const place = join(folder, 'echo-voice');
   const output = join(folder, 'echo.wav');
   for (const line of commands.slice(commands.indexOf(command('example pocket'))))
     await inShell(line.replaceAll('./echo-voice', place).replace('echo.wav', output));
   t.ok(isSpeech(output));
   t.strictSame(readdirSync(models), ['syrinx-en'], 'the last command removed it');
-};
-if (isInTurn(7)) t.test('the example without a download works as printed', speaksExample);
+});
 
 const formats = [
   ['pocket', 'my-voice-alba', 'apache-2.0'],
@@ -72,13 +66,12 @@ const formats = [
   ['sherpa-piper', 'my-voice', 'Apache-2.0'],
 ] as const;
 
-for (const [format, voice, licence] of formats.filter((_, place) => isInTurn(place)))
+for (const [format, voice, licence] of formats)
   t.test(`the steps from a file of ${format} to hearing it work as printed`, async (t) => {
     const made = join(folder, format);
     await inShell(`npm run voices -- example ${format} ${made}`);
     const place = format === 'pocket-one' ? join(made, 'model.onnx') : made;
     const checked = await inShell(command('check PATH').replace('PATH', place));
-    t.comment(`seed ${seed}`);
     t.match(checked.stdout, /\n +format .*\n +voices .*\n +language .*\n +sample rate .* Hz\n/);
     t.match(checked.stdout, new RegExp(`\\n +licence +${licence}`));
     t.match(checked.stdout, /\n +speed here +real-time factor/);

@@ -1,7 +1,6 @@
 /** Many repetitions on one service leave nothing behind: no file, no thread, no memory, no slot. */
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { isNight } from '../fuzz/check.js';
 import {
   pause,
   prose,
@@ -21,7 +20,7 @@ const anonymousMiBOf = ({ pid }: TestService) =>
   Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
 /** Of each path. */
-const aborted = isNight ? 500 : 80;
+const aborted = 500;
 
 t.test('many aborted requests leave no file, no memory and no slot', { skip }, async (t) => {
   const service = await startService(t, { SYNTHESIS_THREADS: '2' });
@@ -80,7 +79,7 @@ t.test('reloads of the voices under traffic, one after another and all at once',
   await reload();
   await isSettled();
   const files = filesOf(service);
-  for (let i = 0; i < (isNight ? 3 : 1); i++) await reload();
+  for (let i = 0; i < 3; i++) await reload();
   const before = reloads();
   for (let i = 0; i < 10; i++) {
     service.signal('SIGHUP');
