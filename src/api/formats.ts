@@ -23,6 +23,8 @@ interface EncodingRow {
   readonly bitrate: Rule<string | number>;
   /** Clients of the specification cannot ask for it, only those of a dialect. */
   readonly isOfDialects?: true;
+  /** A decoder plays nothing of the first tenth of a second: frames are long, and it takes one only with the next. */
+  readonly hasLongFrames?: true;
 }
 
 const between =
@@ -84,6 +86,7 @@ const encodings = {
     sampleRateHz: between(16_000, 48_000),
     defaultBitrateKbps: 128,
     bitrate: betweenKbps(32, 320),
+    hasLongFrames: true,
   },
   /** One RIFF header for the whole file. */
   wav: { ...samples, aliases: [] },
@@ -112,6 +115,7 @@ const encodings = {
     defaultBitrateKbps: 96,
     bitrate: betweenKbps(32, 128),
     isOfDialects: true,
+    hasLongFrames: true,
   },
 } as const satisfies Record<string, EncodingRow>;
 
@@ -129,6 +133,8 @@ const isSpecified = (encoding: Encoding): encoding is SpecifiedEncoding =>
   !('isOfDialects' in encodings[encoding]);
 
 export const specifiedEncodings: readonly SpecifiedEncoding[] = encodingNames.filter(isSpecified);
+
+export const hasLongFrames = (encoding: Encoding): boolean => 'hasLongFrames' in encodings[encoding];
 
 /** Encodings that have a bitrate. */
 type Codec = {

@@ -5,6 +5,7 @@
  *     any of these --(fault)--> failed;  any --release--> released (lease closed, no frame follows)
  */
 import { randomInt } from 'node:crypto';
+import { hasLongFrames } from '../api/formats.js';
 import { faultPlace } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -20,7 +21,6 @@ import {
   type FailureCode,
   type Frame,
   type SegmentRequest,
-  type SynthesisEffort,
 } from '../threads/messages.js';
 import type { ClockTable } from '../threads/playback-clock.js';
 import type { Job, JobOutcome } from '../threads/synthesis-thread.js';
@@ -360,9 +360,10 @@ export class Context implements SpeechContext {
     const { isFile } = this.listener;
     const isShared = isFile || (options.group !== undefined && this.schedule.running.length === 1);
     const share = isShared ? this.#parts.scheduler.shareOf(this.schedule) : undefined;
+    const shortest = hasLongFrames(options.format.encoding) ? 'medium' : 'short';
     const attempt = this.#attempts.get(segment) ?? {
       ...{ seed: randomInt(2 ** 32), isFirst: isAwaited && !isFile, retries: 0 },
-      begins: isFile ? 'longest' : beginsLong ? 'long' : 'short',
+      begins: isFile ? 'longest' : beginsLong ? 'long' : shortest,
     };
     this.#attempts.set(segment, attempt);
     const job = {
@@ -407,31 +408,16 @@ export class Context implements SpeechContext {
 
   #onOutcome(segment: ScheduledSegment, readySinceMs: number, outcome: JobOutcome): void {
     this.#jobs.delete(segment);
-    switch (outcome.type) {
-      case 'done': {
-        const audioMs = (outcome.samples * 1000) / this.#sampleRateHz;
-        this.#made(readySinceMs, outcome.effort, audioMs);
-        this.#attempts.delete(segment);
-        this.#parts.scheduler.finished(this.schedule, segment, audioMs);
-        this.renew();
-        return;
-      }
-      case 'cancelled':
-        this.#made(readySinceMs, outcome.effort, null);
-        this.#failSegment(segment, 'its segment was cancelled');
-        return;
-      case 'interrupted':
-        this.#retry(segment);
-        return;
-      case 'failed':
-        this.#failSegment(segment, outcome.reason);
-    }
-  }
-
-  /** @param audioMs `null` if the segment was not completed */
-  #made(readySinceMs: number, effort: SynthesisEffort | null, audioMs: number | null): void {
-    if (effort === null) return;
-    this.#parts.metrics.segment(effort.startedMs - readySinceMs, effort.computeMs, audioMs);
+    const { metrics, scheduler } = this.#parts;
+    const audioMs = outcome.type === 'done' ? (outcome.samples * 1000) / this.#sampleRateHz : null;
+    if ('effort' in outcome && outcome.effort !== null)
+      metrics.segment(outcome.effort.startedMs - readySinceMs, outcome.effort.computeMs, audioMs);
+    if (audioMs !== null) {
+      this.#attempts.delete(segment);
+      scheduler.finished(this.schedule, segment, audioMs);
+      this.renew();
+    } else if (outcome.type === 'interrupted') this.#retry(segment);
+    else this.#failSegment(segment, outcome.type === 'failed' ? outcome.reason : 'its segment was cancelled');
   }
 
   /** The segment's thread died in another job's step: it runs again. The actor drops the samples that it has already. */

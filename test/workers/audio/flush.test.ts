@@ -2,10 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import type { AudioFormat } from '../../../src/api/formats.js';
+import { hasLongFrames, type AudioFormat } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
 import type { Framing } from '../../../src/threads/messages.js';
-import { loadEncoders } from '../../../workers/audio/encoders.js';
+import { AudioPath } from '../../../workers/audio/audio-path.js';
+import { createEncoder, loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
 import { decodeAll, decodersOf } from '../../support/decoders.js';
 import { speak, workThrough, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
@@ -51,6 +52,28 @@ const formats: readonly (readonly [AudioFormat, decodedHz: number])[] = [
 
 const nameOf = (format: AudioFormat) =>
   `${format.encoding} at ${format.sampleRateHz} Hz${'bitrateKbps' in format ? `, ${format.bitrateKbps} kbps` : ''}`;
+
+t.test(
+  'a decoder can play the first chunk of speech, which is longer for encodings with long frames',
+  async (t) => {
+    // What is left of 100 and 250 ms without the silence before the first sound.
+    const [short, medium] = [1_500, 5_100].map((samples) => toInt16(samples, (i) => (i % 50) / 100)) as [
+      Int16Array,
+      Int16Array,
+    ];
+    for (const [format] of formats) {
+      const decodableMs = async (pcm: Int16Array) => {
+        const path = new AudioPath(ENGINE_HZ, await createEncoder(format, ENGINE_HZ));
+        path.encode(pcm);
+        const ms = path.decodableMs - (path.streamDelaySamples * 1_000) / ENGINE_HZ;
+        path.dispose();
+        return ms;
+      };
+      if (!hasLongFrames(format.encoding)) t.ok((await decodableMs(short)) > 0, nameOf(format));
+      t.ok((await decodableMs(medium)) > 0, nameOf(format));
+    }
+  },
+);
 
 const checkTimes = (t: Test, spoken: Spoken, decoded: Int16Array, decodedHz: number) => {
   const heard = spansOver(decoded, PEAK / 3, decodedHz / 50);

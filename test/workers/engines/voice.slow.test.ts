@@ -45,7 +45,7 @@ const leadingSilence = (pcm: Int16Array): number => {
 t.test('decoding in chunks of any size or whole gives the same samples', async (t) => {
   const pack = await loadDefaultPack();
   for (const [seed, voiceId] of someIds.entries()) {
-    const samples = async (begins: 'short' | 'long' | 'longest', isWhole = false) => {
+    const samples = async (begins: 'short' | 'medium' | 'long' | 'longest', isWhole = false) => {
       const text = 'It was a dark and stormy night, and everybody ran home.';
       const segment = pack.open({ ...requestOf(text, { voiceId, seed }), begins }, isWhole);
       const parts: Float32Array[] = [];
@@ -59,7 +59,7 @@ t.test('decoding in chunks of any size or whole gives the same samples', async (
     const whole = await samples('short', true);
     t.equal(whole.steps, 1);
     let stepsBefore = Infinity;
-    for (const begins of ['short', 'long', 'longest'] as const) {
+    for (const begins of ['short', 'medium', 'long', 'longest'] as const) {
       const { pcm, steps } = await samples(begins);
       t.ok(steps > 1 && steps < stepsBefore, `${begins}: ${steps} chunks`);
       stepsBefore = steps;
