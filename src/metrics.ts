@@ -175,7 +175,7 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
     read: ({ capacityRatio }) => capacityRatio,
   },
   syrinx_free_cores: {
-    help: 'Cores that other programs leave to speech.',
+    help: 'Cores that other programs and the front thread leave to speech.',
     read: ({ freeCores }) => freeCores,
   },
   syrinx_speech_cpu_ratio: {

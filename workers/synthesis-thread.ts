@@ -35,8 +35,8 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 interface JobStep extends BatchStep {
   readonly engine: Engine['batches'];
   readonly slot: number;
-  /** Of its voice in the table of efforts. `null`: a whole file, whose long chunks cost less than those of listeners. */
-  readonly row: number | null;
+  /** Of its voice in the table of efforts, or of whole files, whose long chunks cost less than those of listeners. */
+  readonly row: number;
   readonly isFirst: boolean;
   readonly longMs: number;
   readonly open: () => SegmentSynthesis;
@@ -137,10 +137,7 @@ export const serveSynthesis = async (
       }
       const chunk = result.value;
       const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / open().sampleRateHz;
-      if (row === null) {
-        efforts.leaveOut();
-        settle({ chunk, startedMs, passedMs: monotonicMs() - startedMs });
-      } else settle({ chunk, startedMs, passedMs: end(row, speechMs, isFirst, costMs) });
+      settle({ chunk, startedMs, passedMs: end(row, speechMs, isFirst, costMs) });
     }
   };
 
@@ -200,7 +197,7 @@ export const serveSynthesis = async (
           ...{ engine: voices.batchesOf?.(voiceId), window: synthesis?.window ?? 0 },
           ...{
             slot,
-            row: job.urgency === 'file' ? null : row,
+            row: job.urgency === 'file' ? rows.size : row,
             isFirst: effort === null,
             longMs,
             open,

@@ -367,13 +367,16 @@ const weightOf = (niceness: number): number => 1.25 ** -niceness;
 /**
  * The cores that other programs leave to speech.
  *
- * What was idle and what speech used is free for speech. Another program counts once it has run for about two seconds,
- * and no longer than it runs: the most that was free in any part of the last two seconds is what counts. And programs of
- * normal priority cannot take everything: synthesis threads get their fair share of the cores beside them.
+ * What was idle and what speech used is free for speech. What the front thread uses counts at once: in an overload it has many
+ * to refuse. Another program counts once it has run for about two seconds, and no longer than it runs: the most that was free in
+ * any part of the last two seconds is what counts. And programs and threads of normal priority cannot take everything: synthesis
+ * threads get their fair share of the cores beside them.
  */
 export class Cores {
   readonly #cores: number;
   readonly #weight: number;
+  /** What the front thread used lately. */
+  #front = 0;
   /** The newest last. */
   #samples: readonly { readonly atMs: number; readonly free: number }[] = [];
 
@@ -387,10 +390,12 @@ export class Cores {
    * @param elapsedMs since the last sample
    * @param idleMs CPU time, over all cores, in which nothing ran
    * @param speechMs CPU time that synthesis and encoding used
+   * @param frontMs CPU time that the calling thread used, for requests and refusals
    */
-  add(nowMs: number, elapsedMs: number, idleMs: number, speechMs: number): void {
+  add(nowMs: number, elapsedMs: number, idleMs: number, speechMs: number, frontMs: number): void {
     if (elapsedMs <= 0) return;
-    const free = Math.min(this.#cores, Math.max(0, (idleMs + speechMs) / elapsedMs));
+    const free = Math.min(this.#cores, Math.max(0, (idleMs + speechMs + frontMs) / elapsedMs));
+    this.#front = frontMs / elapsedMs;
     const recent = this.#samples.filter(({ atMs }) => nowMs - atMs < LASTING_MS);
     // What was not measured was free: the load of the voices is no neighbour.
     const before = recent.length > 0 ? recent : [{ atMs: nowMs - elapsedMs, free: this.#cores }];
@@ -400,7 +405,7 @@ export class Cores {
   /** All of them until something was measured. */
   get free(): number {
     if (this.#samples.length === 0) return this.#cores;
-    const free = Math.max(...this.#samples.map((sample) => sample.free));
+    const free = Math.max(...this.#samples.map((sample) => sample.free)) - this.#front;
     const others = this.#cores - free;
     return Math.max(free, (this.#cores * this.#weight) / (this.#weight + others));
   }

@@ -118,8 +118,8 @@ export class Costs {
     this.#measured(this.#encodings, encoding, { cpu, beginMs: 0 });
   }
 
-  /** Counts what the threads did. */
-  add(voices: ReadonlyMap<string, Effort>, encodings: ReadonlyMap<Encoding, Effort>): void {
+  /** Counts what the threads did. @param voices `null`: whole files */
+  add(voices: ReadonlyMap<string | null, Effort>, encodings: ReadonlyMap<Encoding, Effort>): void {
     this.#add(this.#voices, voices, UNKNOWN);
     this.#add(this.#encodings, encodings, UNKNOWN_ENCODING);
   }
@@ -147,9 +147,9 @@ export class Costs {
     if (known === undefined || !agree(known.figure, cost)) table.set(name, new Cost(cost));
   }
 
-  #add(table: Map<string, Cost>, efforts: ReadonlyMap<string, Effort>, unknown: VoiceCost): void {
+  #add(table: Map<string, Cost>, efforts: ReadonlyMap<string | null, Effort>, unknown: VoiceCost): void {
     for (const [name, effort] of efforts) {
-      if (effort.speechMs <= 0) continue;
+      if (name === null || effort.speechMs <= 0) continue;
       const cost = table.get(name) ?? new Cost(unknown);
       table.set(name, cost);
       cost.add(effort);

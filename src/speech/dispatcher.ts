@@ -12,6 +12,7 @@ import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs } from '../monotonic.js';
 import { inSlices, OneByOne } from '../slices.js';
+import { threadCpuMs } from '../threads/effort.js';
 import type { Lexicons } from '../threads/lexicons.js';
 import { actorOfContext, isSocketFraming, isWholeFraming, type Frame } from '../threads/messages.js';
 import { longThreadsOf } from '../threads/synthesis-pool.js';
@@ -59,6 +60,7 @@ export class Dispatcher implements Speech {
   readonly #measuring: NodeJS.Timeout;
   #measuredMs = monotonicMs();
   #idleCpuMs: number | null = null;
+  #frontCpuMs = threadCpuMs();
   #costsKeptMs = monotonicMs();
   #isMeasuring = false;
   /** Since the last line about them. */
@@ -279,11 +281,13 @@ export class Dispatcher implements Speech {
     this.#isMeasuring = true;
     const idleMs = await idleCpuMs().finally(() => (this.#isMeasuring = false));
     const nowMs = monotonicMs();
+    const frontMs = threadCpuMs() - this.#frontCpuMs;
+    this.#frontCpuMs += frontMs;
     const { voices, encodings } = this.threads.takeEffort();
     this.#costs.add(voices, encodings);
     const speechMs = [...voices.values(), ...encodings.values()].reduce((sum, { cpuMs }) => sum + cpuMs, 0);
     if (idleMs !== null && this.#idleCpuMs !== null)
-      this.#cores.add(nowMs, nowMs - this.#measuredMs, idleMs - this.#idleCpuMs, speechMs);
+      this.#cores.add(nowMs, nowMs - this.#measuredMs, idleMs - this.#idleCpuMs, speechMs, frontMs);
     this.#measuredMs = nowMs;
     this.#idleCpuMs = idleMs;
     for (const { listener } of this.#contexts.values()) listener.standsStill(nowMs);

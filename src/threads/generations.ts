@@ -102,11 +102,11 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return this.#all.flatMap(({ pool }) => pool.ready);
   }
 
-  /** What synthesis has cost since this was last called. */
-  *takeEffort(): Iterable<readonly [voiceId: string, Effort]> {
+  /** What synthesis has cost since this was last called; `null` stands for whole files. */
+  *takeEffort(): Iterable<readonly [voiceId: string | null, Effort]> {
     for (const { loadedPacks, pool } of this.#all)
       for (const { effort } of pool.ready)
-        for (const [row, voiceId] of catalogueOf(loadedPacks).speakerIds.entries())
+        for (const [row, voiceId] of [...catalogueOf(loadedPacks).speakerIds, null].entries())
           yield [voiceId, effort.take(row)];
   }
 

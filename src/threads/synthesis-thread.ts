@@ -196,7 +196,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     this.#options = options;
     const { packs, packsLoadedMax, executionProvider, gpu, logLevel, bounds, clocks, entry, log } = options;
     this.#control = new JobControl(bounds.jobsPerThreadMax);
-    this.effort = new EffortTable(packs.reduce((sum, { voices }) => sum + voices.length, 0));
+    this.effort = new EffortTable(packs.reduce((sum, { voices }) => sum + voices.length, 1));
     this.#freeSlots = Array.from({ length: bounds.jobsPerThreadMax }, (_, slot) => slot);
     const workerData: SynthesisThreadData = {
       packs,

@@ -102,7 +102,7 @@ export class Threads {
 
   /** What the work of all threads has cost since this was last called. */
   takeEffort(): {
-    readonly voices: ReadonlyMap<string, Effort>;
+    readonly voices: ReadonlyMap<string | null, Effort>;
     readonly encodings: ReadonlyMap<Encoding, Effort>;
   } {
     return {

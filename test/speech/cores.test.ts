@@ -5,14 +5,17 @@ import { Cores } from '../../src/speech/capacity.js';
 const SAMPLE_MS = 250;
 const NICENESS = 10;
 
-/** Samples of a machine of two cores with two synthesis threads: what others take, and what speech uses. */
+/** Samples of a machine of two cores with two synthesis threads: what others take, and what speech and the front thread use. */
 const watch = (cores = new Cores(2, 2, NICENESS)) => {
   let nowMs = 0;
-  const pass = (durationMs: number, othersCores: number, speechCores = 0) => {
+  const pass = (durationMs: number, othersCores: number, speechCores = 0, frontCores = 0) => {
     for (const endMs = nowMs + durationMs; nowMs < endMs;) {
       nowMs += SAMPLE_MS;
-      const idleCores = Math.max(0, 2 - othersCores - speechCores);
-      cores.add(nowMs, SAMPLE_MS, idleCores * SAMPLE_MS, speechCores * SAMPLE_MS);
+      const idleCores = Math.max(0, 2 - othersCores - speechCores - frontCores);
+      const [idleMs, speechMs, frontMs] = [idleCores, speechCores, frontCores].map(
+        (used) => used * SAMPLE_MS,
+      );
+      cores.add(nowMs, SAMPLE_MS, idleMs!, speechMs!, frontMs!);
     }
     return cores.free;
   };
@@ -38,6 +41,15 @@ t.test('a neighbour counts after two seconds, and at once no more when it ends',
   t.equal(pass(250, 1), 1, 'two seconds have passed');
   t.equal(pass(60_000, 1), 1);
   t.equal(pass(250, 0), 2);
+  t.end();
+});
+
+t.test('what the front thread uses is not free at once, and no longer than it uses it', (t) => {
+  const { pass } = watch();
+  pass(5_000, 0);
+  t.equal(pass(250, 0, 1.5, 0.5), 1.5);
+  t.equal(pass(250, 0, 2), 2);
+  t.equal(pass(5_000, 1, 0.5, 0.25), 0.75, 'beside what others use');
   t.end();
 });
 
@@ -73,11 +85,11 @@ t.test('programs of normal priority leave synthesis threads their fair share', (
 
 t.test('a sample without a duration, or with more than the machine has, does no harm', (t) => {
   const cores = new Cores(2, 2, NICENESS);
-  cores.add(0, 0, 100, 0);
+  cores.add(0, 0, 100, 0, 0);
   t.equal(cores.free, 2);
-  cores.add(250, 250, 800, 0);
+  cores.add(250, 250, 800, 0, 0);
   t.equal(cores.free, 2);
-  for (let nowMs = 500; nowMs <= 2_500; nowMs += 250) cores.add(nowMs, 250, -10, 0);
+  for (let nowMs = 500; nowMs <= 2_500; nowMs += 250) cores.add(nowMs, 250, -10, 0, 0);
   t.ok(cores.free > 0 && cores.free < 2);
   t.end();
 });

@@ -54,6 +54,8 @@ t.test('a figure counts speech, not time: what was made one by one or at once co
   t.ok(Math.abs(one.voice('ada').cpu - many.voice('ada').cpu) < 0.001);
   for (let i = 0; i < 1_000; i++) one.add(new Map([['ada', effort({ cpuMs: 5, speechMs: 0 })]]), new Map());
   t.ok(one.voice('ada').cpu < 0.02, 'work without speech is no figure');
+  for (let i = 0; i < 1_000; i++) many.add(new Map([[null, effort({ cpuMs: 500 })]]), new Map());
+  t.ok(many.voice('ada').cpu < 0.02, 'nor is that of whole files');
   t.end();
 });
 

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { monotonicMs } from '../../src/monotonic.js';
-import type { ChunkMail, SynthesisThreadData } from '../../src/threads/messages.js';
+import type { ChunkMail, SynthesisJob, SynthesisThreadData } from '../../src/threads/messages.js';
 import { JobControl } from '../../src/threads/control.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import { Job, SynthesisThread } from '../../src/threads/synthesis-thread.js';
@@ -57,7 +57,7 @@ const request = (contextId: number, voiceId: string, text: string, actor = 0) =>
   seed: 0,
   utteranceSeed: 0,
   clock: 0,
-  urgency: 'playing' as const,
+  urgency: 'playing' as SynthesisJob['urgency'],
   account: 'default',
 });
 
@@ -68,6 +68,17 @@ const jobOf = (asked: ReturnType<typeof request>, playFromMs: number): Job => {
   clock.start(playFromMs);
   return new Job({ ...asked, clock: number }, clock, 0);
 };
+
+t.test('the work of a whole file counts, but not as a cost of its voice', async (t) => {
+  const thread = await start(t);
+  const port = thread.link(0)!;
+  const file = jobOf({ ...request(1, 'low', 'a'.repeat(5)), urgency: 'file' }, monotonicMs());
+  thread.start(file);
+  t.match(await file.outcome, { type: 'done' });
+  t.match(thread.effort.take(0), { speechMs: 0, begun: 0 });
+  t.ok(thread.effort.take(packs.flatMap(({ voices }) => voices).length).speechMs > 0);
+  port.close();
+});
 
 t.test('each job has deadlines at the rate of its voice', async (t) => {
   const thread = await start(t);
@@ -194,7 +205,7 @@ t.test('a job with an unknown slot fails', async (t) => {
     bounds: limits,
     control: new JobControl(2).buffer,
     vitals: new Vitals().buffer,
-    effort: new EffortTable(1).buffer,
+    effort: new EffortTable(2).buffer,
     clocks: clocks.buffer,
   };
   const piscina = new Piscina({ filename: entry.href, workerData, maxThreads: 1, atomics: 'disabled' });
