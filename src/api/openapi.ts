@@ -103,7 +103,7 @@ const sharedResponses = (
   },
   Unavailable: {
     ...(fixed(
-      'The service is draining or full, or its store takes no writes: try again later.',
+      'The service is draining or full, or its store cannot be used: try again later.',
       'ErrorBody',
       'unavailable',
     ) as object),

@@ -38,8 +38,8 @@ type SharedStatus = keyof typeof sharedNames;
 
 /** The statuses of every route, of a route that asks for a key, and of a route that speaks. */
 const anyRoute: readonly SharedStatus[] = [400, 404, 405, 411, 500];
-const keyedRoute: readonly SharedStatus[] = [401, ...anyRoute];
-const speechRoute: readonly SharedStatus[] = [402, 413, 422, 429, 503, ...keyedRoute];
+const keyedRoute: readonly SharedStatus[] = [401, 503, ...anyRoute];
+const speechRoute: readonly SharedStatus[] = [402, 413, 422, 429, ...keyedRoute];
 
 /** A success: its description and content. */
 const ok = (description: string, content: Json) => ({ description, headers: commonHeaders, content });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { ConsoleClient } from '../support/console-client.js';
 import { startService } from '../support/service.js';
+import { pause } from '../support/waiting.js';
 
 const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' });
 const operator = await ConsoleClient.claim(service);
@@ -33,7 +34,11 @@ t.test('a long text holds up no other call', async (t) => {
   let isSaid = false;
   const said = member.call('said', { ...question, text }).then(() => (isSaid = true));
   let answered = 0;
-  for (; !isSaid; answered++) await operator.call('account', { accountId: other.accountId });
+  for (; !isSaid; answered++) {
+    await operator.call('account', { accountId: other.accountId });
+    // A user has 50 calls a second.
+    await pause(25);
+  }
   await said;
   t.ok(answered >= 5, `${answered} calls were answered meanwhile`);
 });
@@ -67,7 +72,11 @@ t.test('words that are long to say hold up no other call, and each keeps its ent
   let isSaid = false;
   const said = member.call('said', { ...question, text }).finally(() => (isSaid = true));
   let answered = 0;
-  for (; !isSaid; answered++) await operator.call('account', { accountId: other.accountId });
+  for (; !isSaid; answered++) {
+    await operator.call('account', { accountId: other.accountId });
+    // A user has 50 calls a second.
+    await pause(25);
+  }
   const { words } = await said;
   t.equal(words.filter(({ by }) => by === 'lexicon (account ada): zq').length, 400);
   // A segment of 66 such words was one step of half a second.

@@ -17,8 +17,8 @@ export interface Decoder {
 
 const opusHz = 48_000;
 
-const isCodec = (encoding: Encoding): encoding is CodecFormat['encoding'] =>
-  encoding === 'mp3' || encoding === 'opus';
+const codecs: Record<Extract<SpecifiedEncoding, CodecFormat['encoding']>, true> = { mp3: true, opus: true };
+const isCodec = (encoding: Encoding): encoding is CodecFormat['encoding'] => Object.hasOwn(codecs, encoding);
 const isCodecFormat = (format: AudioFormat): format is CodecFormat => isCodec(format.encoding);
 
 /** Browsers have codecs for streams only where the page came over HTTPS or from this machine. */

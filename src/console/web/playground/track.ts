@@ -147,6 +147,8 @@ export class Track {
   get heardSeconds(): number | null {
     const { sampleRate } = this.#context;
     if (this.#run === null) return this.#stoppedAt;
+    // The latency is passed soon, and nothing draws it any more.
+    if (this.state === 'finished') return this.receivedSeconds;
     const { anchors, nextSample } = this.#run;
     const frame = (this.#context.currentTime - this.#latencySeconds) * sampleRate;
     const index = anchors.findLastIndex((anchor) => anchor.frame <= frame);
