@@ -136,7 +136,12 @@ export const spawnService = (
 ): TestService => {
   const dataDir = env['DATA_DIR'] ?? newDataFolder(t);
   const service = new TestService(dataDir, env, script, launcher);
-  t.teardown(() => service.kill());
+  t.teardown(() => {
+    // A defect that is seen once in many runs must leave its reason.
+    const faults = service.lines.filter((line) => /"level":[56]0/.test(line)).slice(-5);
+    if (!t.passing() && faults.length > 0) console.error(`the service logged:\n${faults.join('\n')}`);
+    return service.kill();
+  });
   return service;
 };
 
