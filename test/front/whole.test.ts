@@ -100,6 +100,7 @@ t.test(
     front.speech.script = (context) => context.stream(5, 9_000);
     t.equal((await RawClient.ask(front.port, speak('/v1/tts'))).status, 200);
     t.equal(front.server.inFlight, 0);
+    await eventually(() => front.server.figures.bufferedBytes === 0);
   },
 );
 

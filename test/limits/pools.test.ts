@@ -78,6 +78,9 @@ t.test(
     budget.giveBack('greedy', 50);
     t.equal(budget.take('next', 7), null, 'half of what is free now');
     t.throws(() => budget.giveBack('a', 5), /gives back 5 of a budget and holds 4/);
+    const whole = new KeyedBudget(10, 10);
+    t.equal(whole.take('alone', 10), null, 'the last byte, too');
+    t.equal(whole.take('alone', 1), 'pool');
     t.end();
   },
 );

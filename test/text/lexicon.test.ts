@@ -29,6 +29,14 @@ const spokenOf = (lexicons: readonly Lexicon[], text: string, language = 'en-US'
   return spoken + text.slice(end);
 };
 
+t.test('of two entries for a word, of which one is of a language, the later one is spoken', (t) => {
+  const ofAll = entry('kettle', 'pot');
+  const ofEnglish = entry('kettle', 'teapot', { language: 'en' });
+  t.equal(spokenOf([lexiconOf(ofAll, ofEnglish)], 'kettle'), 'teapot');
+  t.equal(spokenOf([lexiconOf(ofEnglish, ofAll)], 'kettle'), 'pot');
+  t.end();
+});
+
 t.test('words and phrases are replaced, with the punctuation around them', (t) => {
   const lexicon = lexiconOf(
     entry('SQL', 'sequel'),
