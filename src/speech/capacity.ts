@@ -367,8 +367,8 @@ const weightOf = (niceness: number): number => 1.25 ** -niceness;
 /**
  * The cores that other programs leave to speech.
  *
- * What was idle and what speech used is free for speech. What the front thread uses counts at once: in an overload it has many
- * to refuse. Another program counts once it has run for about two seconds, and no longer than it runs: the most that was free in
+ * What was idle and what speech used is free for speech. What the front thread uses counts at once: in an overload it refuses
+ * many. Another program counts once it has run for about two seconds, and no longer than it runs: the most that was free in
  * any part of the last two seconds is what counts. And programs and threads of normal priority cannot take everything: synthesis
  * threads get their fair share of the cores beside them.
  */

@@ -74,7 +74,9 @@ t.test('an idle context moves to the new voices if they have its voice at the sa
   await eventually(() => midUtterance.context.activity === 'holding');
   const vanished = openSocket(dispatcher, 'ada');
   await vanished.speakUtterance('As ever.', '1');
+  await eventually(() => holding.context.activity === 'holding');
   await dispatcher.threads.generations.load(voicesOf(['wren']));
+  await eventually(() => older(dispatcher) === 2);
   t.equal(older(dispatcher), 2, 'one in the middle of its utterance, one whose voice is gone');
   midUtterance.context.append(' said too.');
   await midUtterance.speakUtterance('', '1');

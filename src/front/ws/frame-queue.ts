@@ -7,7 +7,7 @@ import type { PartOfAccount } from '../../byte-budget.js';
 const WORD_BYTES = 4;
 const CAPACITY_BYTES_MIN = 4 * 1024;
 const GROWTH = 1.5;
-/** Of all queues in which no message waits. */
+/** The buffer of all queues in which no message waits. */
 const EMPTY = new DataView(new ArrayBuffer(0));
 
 export interface WaitingFrame {

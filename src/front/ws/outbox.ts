@@ -34,7 +34,7 @@ export interface SocketBudgets {
 /** Answers that may be queued for a socket however full the budget is. */
 const ANSWER_BYTES_MIN = 4 * 1024;
 
-/** Without a bound for a tick: that on the library's buffer is less. */
+/** A tick needs no bound here, because the bound on the library's buffer is lower. */
 export interface OutboxParts extends Omit<SenderParts, 'tickBytesMax' | 'budget'> {
   /** More is queued than the bounds allow. */
   readonly onOverflow: () => void;

@@ -43,7 +43,7 @@ export type OpenContexts = ReadonlyMap<
   }
 >;
 
-/** A dialect's may keep what it knows of its socket: then each socket has one of its own. */
+/** Sockets share one, unless it keeps the state of a socket, as that of a dialect may. */
 export interface SocketProtocol {
   /** How actors build the messages with audio. */
   readonly framing: SocketFraming;

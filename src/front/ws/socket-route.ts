@@ -81,7 +81,7 @@ interface Attached extends Handshake {
   account: number | null;
   /** Ends the time in which it counts among the sockets that wait for a key. */
   waited: (() => void) | undefined;
-  /** Its messages may be the longest ones: it holds a part of its account's for them until its connection has ended. */
+  /** It may send the longest messages. It counts in the account's budget for them until its connection has ended. */
   readonly isLong: boolean;
   keylessFrames: number;
 }

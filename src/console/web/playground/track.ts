@@ -147,7 +147,7 @@ export class Track {
   get heardSeconds(): number | null {
     const { sampleRate } = this.#context;
     if (this.#run === null) return this.#stoppedAt;
-    // The latency is passed soon, and nothing draws it any more.
+    // The last samples are still on their way to the ear, but nothing is drawn after this state.
     if (this.state === 'finished') return this.receivedSeconds;
     const { anchors, nextSample } = this.#run;
     const frame = (this.#context.currentTime - this.#latencySeconds) * sampleRate;
