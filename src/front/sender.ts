@@ -39,7 +39,7 @@ export interface SenderParts {
   readonly tick: TickActions;
   /** Calls back and ends the connection if the callback throws; does nothing when the connection has ended. */
   readonly guard: (callback: () => void) => void;
-  /** Bytes handed on in one tick. The other senders wait no longer than this takes. Absent: as many as the socket takes. */
+  /** The most bytes that one tick writes, so that other senders do not wait long. By default, all that the socket takes. */
   readonly tickBytesMax?: number;
   /** Counts the items that ask for it. */
   readonly budget?: GrowingPart;
