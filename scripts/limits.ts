@@ -38,7 +38,7 @@ export const fillers: Readonly<Record<string, string>> = {
   'No caller': `segmentCharactersMax firstSegmentCharactersMax phonemeTextMax firstPhonemeTextMax pronunciationsCachedMax
     spokenLettersMax hungThreadsReplacedMax segmentRetriesMax mp3EncodersWarm mp3EncodersIdleMax writeBytesMax senderQueueBytesMax
     leaseStepCharacters heapGrowthBytesMax logBytesWaitingMax ledgerBatchMax storeFreeBytesMin storeCheckBytesMax
-    storeCacheBytesMax creditAheadMin journalFileBytes administrationHeapMiBMax synthesisHeapMiBMax synthesisYoungHeapMiBMax
+    storeCacheBytesMax creditAheadCharacters journalFileBytes administrationHeapMiBMax synthesisHeapMiBMax synthesisYoungHeapMiBMax
     actorHeapMiBMax historyHourPointsMax historyDayPointsMax historyWeekPointsMax historyDaysMax`,
 };
 

@@ -196,7 +196,7 @@ export class App {
       const admission = createAdmission({
         reader: store.reader,
         ledger: store.ledger,
-        allotments: store.allotments,
+        reservations: store.reservations,
         bounds,
         creditsPerCharacter: config.creditsPerCharacter,
         clock: Date.now,

@@ -347,19 +347,9 @@ export const limits = {
   keysPerAccountMax: 100,
   /** PostgreSQL: keys of all accounts, which a service holds in memory; further ones are refused. */
   storeKeysMax: 50_000,
-  /** PostgreSQL: credits of an account that a host holds ready at least, while it uses them. */
-  creditAheadMin: 4_000,
-  /** PostgreSQL: milliseconds until the free part of an allotment expires, by the clock of the database. */
-  creditFreeMs: 30_000,
-  /** PostgreSQL: milliseconds before that from which on a host does not count on it, by its own clock. */
-  creditFreeMarginMs: 5_000,
-  /** PostgreSQL: milliseconds without a request after which a host gives the credit of an account back. */
-  creditIdleMs: 30_000,
-  /** PostgreSQL: milliseconds until a host asks again for credit that it did not get and that no request waits for. */
-  creditRetryMs: 1_000,
-  /** PostgreSQL: milliseconds that a request waits for credit that other hosts hold, once the database has answered. */
-  creditWaitMsMax: 200,
-  /** PostgreSQL: requests that wait for credit that other hosts hold; a further one is answered 503 at once. */
+  /** PostgreSQL: characters whose credit a host reserves ahead of the text of WebSockets, where an account has plenty. */
+  creditAheadCharacters: 256,
+  /** PostgreSQL: requests that wait until the database has reserved their credit; a further one is answered 503 at once. */
   creditWaitsMax: 4_096,
   /** PostgreSQL: milliseconds without a sign of life after which other hosts declare a host dead. */
   writerSilentMsMax: 15 * 60_000,

@@ -24,7 +24,7 @@ const TURNS = 12;
 const ROUNDS_IN_A_TURN = 10;
 const LOAD_TURNS = 4;
 const LOAD_MS = 6_000;
-/** Enough for all requests: the credit of a host is exchanged as it is spent. */
+/** Enough for all requests. */
 const CREDITS = 100_000_000;
 
 const inDatabase = <T>(

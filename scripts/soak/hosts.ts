@@ -96,7 +96,7 @@ export class SoakHosts {
   async end(keys: readonly string[]): Promise<ServiceEnd> {
     await this.#endRestarts();
     for (const host of this.#hosts.all) await this.#end(host);
-    const left = await this.#hosts.query('SELECT DISTINCT account_id FROM syrinx.allotments');
+    const left = await this.#hosts.query('SELECT DISTINCT account_id FROM syrinx.reservations');
     if (left.length > 0) this.#ends.push(`hosts that ended still hold credit of ${left.length} accounts`);
     if (!this.#isCreditShared) this.#ends.push('the hosts never shared the credit of an account');
     const bad = this.#ends.filter((end) => end !== '0');
@@ -136,8 +136,8 @@ export class SoakHosts {
 
   async #watchCredit(): Promise<void> {
     const shared = await this.#hosts.query(
-      `SELECT account_id FROM syrinx.allotments JOIN syrinx.accounts ON accounts.id = account_id
-       WHERE metered = 1 AND reserved > 0 GROUP BY account_id HAVING count(*) > 1`,
+      `SELECT account_id FROM syrinx.reservations JOIN syrinx.accounts ON accounts.id = account_id
+       WHERE metered = 1 GROUP BY account_id HAVING count(*) > 1`,
     );
     this.#isCreditShared ||= shared.length > 0;
   }

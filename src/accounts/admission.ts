@@ -2,7 +2,7 @@
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { LedgerQueue } from '../store/ledger.js';
-import type { Allotments, Waiting } from '../store/allotments.js';
+import type { Reservations, Waiting } from '../store/reservations.js';
 import {
   StoreError,
   type ActiveKey,
@@ -62,8 +62,8 @@ export interface AdmissionOptions {
   readonly reader: StoreReader;
   readonly ledger: LedgerQueue;
   /** `null`, or absent: this process has the store for itself. */
-  readonly allotments?: Allotments | null;
-  readonly bounds: LeaseBounds & Pick<Bounds, 'slotsPerKey'>;
+  readonly reservations?: Reservations | null;
+  readonly bounds: LeaseBounds & Pick<Bounds, 'slotsPerKey' | 'creditAheadCharacters'>;
   readonly creditsPerCharacter: number;
   /** Wall clock, in milliseconds since 1970: for entries of the ledger, and for keys that expire. */
   readonly clock: () => number;
@@ -71,8 +71,8 @@ export interface AdmissionOptions {
 }
 
 export const createAdmission = (options: AdmissionOptions) => {
-  const { reader, ledger, allotments = null, bounds, creditsPerCharacter, clock, log } = options;
-  const credit = new Credit(reader, ledger, allotments);
+  const { reader, ledger, reservations = null, bounds, creditsPerCharacter, clock, log } = options;
+  const credit = new Credit(reader, ledger, reservations);
   const slots = new Slots(bounds.slotsPerKey);
   let readFault: StoreFault | null = null;
 
@@ -106,14 +106,14 @@ export const createAdmission = (options: AdmissionOptions) => {
     if (found === null) return { ok: false, code: 'unavailable' };
     const key = found.answer;
     if (key === null || hasExpired(key)) return { ok: false, code: 'keyUnknown' };
-    if (allotments !== null) read(() => credit.expect(key));
     return { ok: true, key };
   };
 
   /**
-   * Waits for credit that other services hold, where the store is shared. A slot is held meanwhile.
+   * Waits until the database has reserved credit, where the store is shared. A slot is held meanwhile.
    *
    * @param slotsOf whose slot; `null`: it is held already
+   * @param isGrowing more text follows: some credit is reserved ahead of it
    * @param decide called once, later, unless the wait is cancelled: `admit` decides then
    * @returns `null`: `admit` decides now
    */
@@ -121,14 +121,16 @@ export const createAdmission = (options: AdmissionOptions) => {
     key: ActiveKey,
     characters: number,
     slotsOf: SlotHolder | null,
+    isGrowing: boolean,
     decide: () => void,
   ): Waiting | null => {
     if (!ledger.accepting || (slotsOf !== null && !slots.hasFree(slotsOf))) return null;
     const giveSlot = (): void => {
       if (slotsOf !== null) slots.give(slotsOf);
     };
+    const ahead = isGrowing ? bounds.creditAheadCharacters * creditsPerCharacter : 0;
     const found = read(() =>
-      credit.wait(key, characters * creditsPerCharacter, () => {
+      credit.wait(key, characters * creditsPerCharacter, ahead, () => {
         giveSlot();
         decide();
       }),
@@ -168,7 +170,7 @@ export const createAdmission = (options: AdmissionOptions) => {
     /** See `StoreReader.watchKeys`. One listener at most. */
     watchKeys: (listener: KeysListener): void => reader.watchKeys?.(listener),
 
-    ...(allotments === null ? {} : { waitForCredit }),
+    ...(reservations === null ? {} : { waitForCredit }),
 
     /**
      * Reserves the credit of a text, then takes a slot; or does neither. The caller must close the lease.
@@ -184,7 +186,7 @@ export const createAdmission = (options: AdmissionOptions) => {
     ): Admittance => {
       const refusal = refuse(key, characters);
       // It could not wait for credit, because the key had no free slot.
-      if (refusal === 'unavailable' && allotments !== null && ledger.accepting && !slots.hasFree(slotsOf))
+      if (refusal === 'unavailable' && reservations !== null && ledger.accepting && !slots.hasFree(slotsOf))
         return { ok: false, code: 'slotsExhausted' };
       if (refusal !== null) return { ok: false, code: refusal };
       if (!slots.take(slotsOf)) return { ok: false, code: 'slotsExhausted' };

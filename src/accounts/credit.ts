@@ -4,11 +4,11 @@
  *     account: balance in the store + entries queued but not yet in that balance - reserved
  *     key: its limit - what it has spent in the store + entries queued likewise - reserved
  *
- * A request may take the smaller of the two. In a store that several services share, the credit of a metered account must
- * also be in the headroom of this one.
+ * A request may take the smaller of the two. In a store that several services share, the database must also have reserved the
+ * credit of a metered account for this one.
  */
 import type { LedgerQueue, NewEntry } from '../store/ledger.js';
-import type { Allotments, Waiting } from '../store/allotments.js';
+import type { Reservations, Waiting } from '../store/reservations.js';
 import type { StoreReader } from '../store/store.js';
 
 interface PendingEntry {
@@ -22,8 +22,6 @@ class Book {
   /** Appended entries that the sum in the store may not include yet, oldest first. */
   readonly pending: PendingEntry[] = [];
   pendingAmount = 0;
-  /** Of an account: as it was read last. */
-  isMetered = true;
 
   /** Drops the entries that the sum in the store includes. */
   settleThrough(committedEntry: number): void {
@@ -56,43 +54,38 @@ export class Credit {
   readonly #ledger: LedgerQueue;
   readonly #accounts = new Map<number, Book>();
   readonly #keys = new Map<number, Book>();
-  readonly #allotments: Allotments | null;
+  readonly #reservations: Reservations | null;
 
-  /** @param allotments `null`: this process has the store for itself */
-  constructor(reader: StoreReader, ledger: LedgerQueue, allotments: Allotments | null = null) {
+  /** @param reservations `null`: this process has the store for itself */
+  constructor(reader: StoreReader, ledger: LedgerQueue, reservations: Reservations | null = null) {
     this.#reader = reader;
     this.#ledger = ledger;
-    this.#allotments = allotments;
+    this.#reservations = reservations;
   }
 
   /**
-   * Why credit cannot be reserved now; `null` if it can. `unavailable`: the account has it, but this service does not.
+   * Why credit cannot be reserved now; `null` if it can. `unavailable`: the database has not reserved it for this service.
    *
    * @throws {StoreError} the store cannot be read
    */
   refusal(payer: Payer, amount: number): 'creditExhausted' | 'unavailable' | null {
     const { left, metered } = this.#stateOf(payer);
     if (amount > left) return 'creditExhausted';
-    if (this.#allotments === null || !metered) return null;
+    if (this.#reservations === null || !metered) return null;
     const { accountId } = payer;
-    return amount > this.#allotments.headroom(accountId) ? this.#allotments.refusal(accountId) : null;
+    return amount > this.#reservations.spare(accountId) ? this.#reservations.refusal(accountId) : null;
   }
 
   /**
    * Waits until `refusal` can decide. @returns `null`: it can decide now
    *
-   * @param decide see `Allotments.wait`
+   * @param ahead and `decide`: see `Reservations.wait`
    * @throws {StoreError} the store cannot be read
    */
-  wait(payer: Payer, amount: number, decide: () => void): Waiting | null {
-    if (this.#allotments === null) return null;
+  wait(payer: Payer, amount: number, ahead: number, decide: () => void): Waiting | null {
+    if (this.#reservations === null) return null;
     const { left, metered } = this.#stateOf(payer);
-    return metered && amount <= left ? this.#allotments.wait(payer.accountId, amount, decide) : null;
-  }
-
-  /** A request is about to come. @throws {StoreError} the store cannot be read */
-  expect(payer: Payer): void {
-    if (this.#allotments !== null && this.#stateOf(payer).metered) this.#allotments.expect(payer.accountId);
+    return metered && amount <= left ? this.#reservations.wait(payer.accountId, amount, ahead, decide) : null;
   }
 
   /**
@@ -110,7 +103,6 @@ export class Credit {
     if (state === null) return { left: 0, metered: true };
     const { metered, balance, creditLimit, spent, committedEntry } = state;
     const [account, key] = this.#booksOf(payer);
-    account.isMetered = metered;
     const left = (book: Book, sum: number): number => {
       book.settleThrough(committedEntry);
       return sum + book.pendingAmount - book.reserved;
@@ -129,19 +121,19 @@ export class Credit {
     const [account, key] = this.#booksOf(payer);
     account.reserved += amount;
     key.reserved += amount;
-    this.#allotments?.reserve(payer.accountId, amount, account.isMetered);
+    this.#reservations?.reserve(payer.accountId, amount);
   }
 
   /** Ends a reservation. */
   release(payer: Payer, amount: number): void {
     for (const book of this.#booksOf(payer)) book.reserved -= amount;
-    this.#allotments?.release(payer.accountId, amount);
+    this.#reservations?.release(payer.accountId, amount);
   }
 
   /** Queues an entry. It counts from now on, whether or not the store has it yet. */
   append(entry: NewEntry & Payer): void {
     const pending = { entry: this.#ledger.append(entry), amount: entry.amount };
-    if (entry.kind === 'usage') this.#allotments?.append(entry.accountId, pending.entry, -entry.amount);
+    if (entry.kind === 'usage') this.#reservations?.append(entry.accountId, pending.entry, -entry.amount);
     const settled = this.#reader.settledEntry(this.#ledger.acknowledged);
     for (const book of this.#booksOf(entry)) {
       book.settleThrough(settled);

@@ -169,7 +169,7 @@ export const speak = (
     }
   };
   const waiting =
-    parts.admission.waitForCredit?.(key, characters, key.keyId, exchange.guarded(admit)) ?? null;
+    parts.admission.waitForCredit?.(key, characters, key.keyId, false, exchange.guarded(admit)) ?? null;
   if (waiting === null) admit();
   else exchange.onOver(() => waiting.cancel());
 };

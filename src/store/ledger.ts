@@ -10,13 +10,13 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import {
   newWriter,
-  type CommittedBatch,
   type EntryJournal,
   type LedgerEntry,
   type LedgerFault,
   type LedgerWriter,
   type StoreDriver,
 } from './store.js';
+import { Reservations, type ReservationBounds } from './reservations.js';
 
 /** An entry without its identity, which the ledger adds. */
 export type NewEntry = Omit<LedgerEntry, 'writer' | 'entry'>;
@@ -39,7 +39,10 @@ export interface LedgerOptions {
   readonly log: Log;
   /** Without it, a kill loses the entries that are not in the store. */
   readonly journal?: EntryJournal | undefined;
-  readonly onCommitted?: ((batch: CommittedBatch) => void) | undefined;
+  /** Of a store that services share: their claims go with the entries. */
+  readonly reservations?: Reservations | undefined;
+  /** The store took a commit. */
+  readonly onCommitted?: (() => void) | undefined;
 }
 
 export { newWriter };
@@ -66,6 +69,10 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.#writer = options.startWriter();
+    if (options.reservations !== undefined)
+      options.reservations.onDue = () => {
+        if (this.#writeFault === null) void this.#commit();
+      };
     this.#wait();
   }
 
@@ -161,17 +168,27 @@ export class Ledger {
       this.#restarts++;
       this.#writer = this.#options.startWriter();
     }
-    const { ledgerBatchMax, ledgerStallMsMax } = this.#options.bounds;
+    const { bounds, onCommitted, reservations } = this.#options;
+    // All that this tick does to a lease belongs to one commit.
+    if (reservations !== undefined) await Promise.resolve();
+    const { ledgerBatchMax, ledgerStallMsMax } = bounds;
     const batch = this.#queue.slice(0, ledgerBatchMax);
+    const last = this.#acknowledged + batch.length;
+    const claims = reservations?.claims(last) ?? [];
     const stall = setTimeout(() => this.#fail('stalled', 'a commit has not come back'), ledgerStallMsMax);
-    const result = await this.#writer.commit(batch);
+    const result = await this.#writer.commit(batch, claims);
     clearTimeout(stall);
     this.#committing = false;
     if (result.ok) {
       this.#acknowledge(batch.length, result.givenUp);
-      this.#options.onCommitted?.({ ...result, entries: batch });
-    } else this.#fail(result.fault, result.message, result.lastEntry);
-    if (result.ok && this.#queue.length > 0) void this.#commit();
+      const accountIds = batch.map(({ accountId }) => accountId);
+      reservations?.committed(last, accountIds, claims, result.grants ?? []);
+      onCommitted?.();
+    } else {
+      reservations?.failed(claims);
+      this.#fail(result.fault, result.message, result.lastEntry);
+    }
+    if (result.ok && (this.#queue.length > 0 || reservations?.areDue === true)) void this.#commit();
     else this.#wait();
   }
 
@@ -233,23 +250,26 @@ export class Ledger {
 export type LedgerQueue = Pick<Ledger, 'accepting' | 'fault' | 'full' | 'acknowledged' | 'append'>;
 
 /** @throws {StoreError} see `StoreDriver.openReader` */
-export const openStore = async (driver: StoreDriver, bounds: LedgerBounds, log: Log) => {
+export const openStore = async (driver: StoreDriver, bounds: LedgerBounds & ReservationBounds, log: Log) => {
   const writer = newWriter();
   const reader = await driver.openReader(writer);
   const sharing = await driver.share?.(writer, log).catch(async (error: unknown) => {
     await reader.close();
     throw error;
   });
+  const reservations = sharing && new Reservations(bounds);
   const ledger = new Ledger({
     writer,
     startWriter: () => driver.startWriter(writer),
     bounds,
     log,
     journal: sharing?.journal,
-    onCommitted: sharing && ((batch) => sharing.committed(batch)),
+    reservations,
+    onCommitted: sharing && (() => sharing.answered()),
   });
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
+    reservations?.close();
     await ledger.close();
     await sharing?.close(ledger.entriesRefused > 0 ? 'refused' : ledger.queued > 0 ? 'left' : 'durable');
     await reader.close();
@@ -258,7 +278,7 @@ export const openStore = async (driver: StoreDriver, bounds: LedgerBounds, log: 
     reader,
     ledger,
     /** `null`: the service has the store for itself. */
-    allotments: sharing?.allotments ?? null,
+    reservations: reservations ?? null,
     /** Entries of this process and of earlier ones that the store will never take. */
     get entriesRefused(): number {
       return ledger.entriesRefused + (sharing?.entriesRefused ?? 0);

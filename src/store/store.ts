@@ -7,9 +7,9 @@
  */
 import type { SpeakingDefaults } from '../api/speech-settings.js';
 import type { Log } from '../log.js';
-import type { Allotment, Allotments } from './allotments.js';
 import type { Awaitable } from './awaitable.js';
 import type { StoreFault } from './faults.js';
+import type { Claim, Grant } from './reservations.js';
 import type { AccountUsage, KeyProperties, LedgerEntry, UsagePeriod } from './records.js';
 import type { Transaction } from './sql/transaction.js';
 
@@ -76,8 +76,8 @@ export type CommitResult =
       readonly ok: true;
       /** Entries of accounts or keys that the store does not have. They can never be written. */
       readonly givenUp: number;
-      /** Of the accounts of the batch, in a store that several services share. */
-      readonly allotments?: readonly Allotment[];
+      /** Answers to claims, in a store that several services share. */
+      readonly grants?: readonly Grant[];
     }
   | {
       readonly ok: false;
@@ -86,12 +86,6 @@ export type CommitResult =
       /** Of `barred`: the last entry of the writer that the store has. It refuses those after it. */
       readonly lastEntry?: number;
     };
-
-/** A batch that is in the store. */
-export interface CommittedBatch {
-  readonly entries: readonly LedgerEntry[];
-  readonly allotments?: readonly Allotment[];
-}
 
 /** Keeps entries on the local disk until the store has them. */
 export interface EntryJournal {
@@ -106,11 +100,11 @@ export interface EntryJournal {
 
 /** What a service needs besides reader and writer if others share its store. */
 export interface Sharing {
-  readonly allotments: Allotments;
   readonly journal: EntryJournal;
   /** Entries of earlier processes that the store will never take. */
   readonly entriesRefused: number;
-  committed(batch: CommittedBatch): void;
+  /** The database took a commit of this process. */
+  answered(): void;
   /** @param end what became of the entries: they are in the store, only in the journal, or refused */
   close(end: 'durable' | 'left' | 'refused'): Promise<void>;
 }
@@ -121,8 +115,10 @@ export interface LedgerWriter {
   /**
    * The whole batch is durable, or nothing of it. An entry that was committed before is skipped. An empty batch checks
    * whether the store could be written. Never rejects.
+   *
+   * @param claims on credit, if services share the store
    */
-  commit(entries: readonly LedgerEntry[]): Promise<CommitResult>;
+  commit(entries: readonly LedgerEntry[], claims?: readonly Claim[]): Promise<CommitResult>;
   end(): Promise<void>;
 }
 

@@ -331,7 +331,7 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
   const hostsWithCredit = async (): Promise<number> => {
     const rows = await server.execute(
       name,
-      'SELECT count(*)::int AS hosts FROM syrinx.allotments WHERE reserved > 0 GROUP BY account_id',
+      'SELECT count(*)::int AS hosts FROM syrinx.reservations GROUP BY account_id',
     );
     return Math.max(0, ...rows.map(({ hosts }) => Number(hosts)));
   };

@@ -20,6 +20,8 @@ import {
 } from '../support/service.js';
 import { openNative } from '../support/socket-client.js';
 import { listen, proseOf } from '../support/speech-oracle.js';
+import { WyomingClient } from '../support/wyoming-client.js';
+import { audioMsOf } from '../../scripts/rig/wyoming.js';
 
 const PATH = '/v1/tts';
 
@@ -56,9 +58,9 @@ if (hasPostgres()) {
       );
       return Number(row?.['balance']);
     };
-    /** Credits of an account that hosts have for themselves. */
+    /** Credits of an account that hosts have reserved. */
     const reserved = async (account: string): Promise<number> => {
-      const text = `SELECT sum(reserved)::int AS reserved FROM syrinx.allotments
+      const text = `SELECT sum(reserved)::int AS reserved FROM syrinx.reservations
         JOIN syrinx.accounts ON id = account_id WHERE name = '${account}'`;
       const [row] = await server.execute(name, text);
       return Number(row?.['reserved']);
@@ -116,13 +118,13 @@ if (hasPostgres()) {
       },
     );
 
-    await t.test('speech of an account that is not metered exchanges no credit', async (t) => {
+    await t.test('speech of an account that is not metered reserves no credit', async (t) => {
       const { name, services, balance } = together;
       const [service] = services as [TestService];
       t.match(await ask(service, service.key, 'a'.repeat(100)), { status: 200 });
       t.ok(await until(async () => (await balance('default')) === -100));
       const ofDefault =
-        "SELECT 1 FROM syrinx.allotments JOIN syrinx.accounts a ON a.id = account_id WHERE a.name = 'default'";
+        "SELECT 1 FROM syrinx.reservations JOIN syrinx.accounts a ON a.id = account_id WHERE a.name = 'default'";
       t.same(await server.execute(name, ofDefault), []);
     });
 
@@ -152,33 +154,56 @@ if (hasPostgres()) {
       );
   });
 
+  t.test('text that comes word by word over Wyoming is reserved, spoken and charged', async (t) => {
+    const { url, keyOf, balance, reserved } = await start(t, 1);
+    await keyOf('kitchen', 300);
+    const env = { STORE_URL: url, WYOMING_PORT: '0', WYOMING_ACCOUNT: 'kitchen', SYNTHESIS_THREADS: '1' };
+    const kitchen = await startService(t, { ...env, CONSOLE_PORT: 'off' }, SCRIPTED);
+    const client = await WyomingClient.open(kitchen.dialectPorts['wyoming'] ?? 0);
+    t.teardown(() => client.close());
+    const words = prose(3).match(/\S+ /g) ?? [];
+    const speakWords = (): void => {
+      client.send('synthesize-start');
+      // All at once: most arrive while an earlier word waits for its credit.
+      for (const text of words) client.send('synthesize-chunk', { text });
+      client.send('synthesize-stop');
+    };
+    speakWords();
+    const spoken = await client.until('synthesize-stopped');
+    t.ok(audioMsOf(spoken) > 6_000, `${audioMsOf(spoken)} ms`);
+    t.ok(await until(async () => (await balance('kitchen')) === 300 - prose(3).length));
+    t.ok(await until(async () => !((await reserved('kitchen')) > 0)));
+    speakWords();
+    t.match((await client.untilClosed()).at(-1), { type: 'error' });
+    t.ok((await balance('kitchen')) >= 0);
+  });
+
   t.test(
     'the credit of a killed host is not spent by others until it returns, or is declared dead',
     async (t) => {
       const { services, store, keyOf, balance, reserved, url } = await start(t, 2);
       const [first, second] = services as [TestService, TestService];
-      // A host takes half of what is left, soon after it has seen a key: the one that is killed must be the first.
-      const key = await keyOf('ada', 1_000, [first]);
+      const open = proseOf(20_000);
+      /** An open request reserves what it has not charged. */
+      const kill = async (service: TestService, account: string, key: string): Promise<void> => {
+        t.equal(await reserved(account), 0);
+        await openStream(service, open, key);
+        await service.kill();
+
+        t.ok((await reserved(account)) > 10_000);
+      };
+      const key = await keyOf('ada', 21_000);
       t.match(await ask(first, key, 'a'.repeat(100)), { status: 200 });
-      // A kill may lose an entry that is younger than a write of the journal.
-      t.ok(await until(async () => (await balance('ada')) === 900));
-      t.ok(await until(async () => (await reserved('ada')) >= 200));
-      t.ok(await knows(second, key));
-      await first.kill();
-      const text = 'b'.repeat(800);
-      const refused = await ask(second, key, text);
-      t.equal(refused.status, 503, 'the credit exists, and the host that has it does not answer');
+      t.ok(await until(async () => (await balance('ada')) === 20_900));
+      await kill(first, 'ada', key);
+      const text = 'b'.repeat(2_000);
+      t.equal((await ask(second, key, text)).status, 402, 'an open request has the credit');
       const returned = await startOn(t, url, first.dataDir);
       await returned.untilLogged('the journal of an earlier process was sent');
       t.ok(await until(async () => (await ask(second, key, text)).status === 200));
-      t.ok(await until(async () => (await balance('ada')) === 100));
-      const other = await keyOf('bell', 1_000, [returned]);
-      t.match(await ask(returned, other, 'a'.repeat(100)), { status: 200 });
-      t.ok(await until(async () => (await balance('bell')) === 900));
-      t.ok(await until(async () => (await reserved('bell')) >= 200));
-      t.ok(await knows(second, other));
-      await returned.kill();
-      t.equal((await ask(second, other, text)).status, 503);
+      const other = await keyOf('bell', 21_000, [returned, second]);
+      await kill(returned, 'bell', other);
+      t.equal((await ask(second, other, text)).status, 402);
       const dead = await writerOf(store, returned);
       t.match(await store('declare-dead', dead), {
         status: 0,

@@ -323,7 +323,7 @@ t.test('what follows in a message that waited for credit is done when the credit
   const decisions: (() => void)[] = [];
   const { say, session, speech } = createSession({
     protocol,
-    waitForCredit: (_key, _characters, _slotsOf, decide) => {
+    waitForCredit: (_key, _characters, _slotsOf, _isGrowing, decide) => {
       decisions.push(decide);
       return { cancel: () => true };
     },

@@ -225,12 +225,16 @@ if (hasPostgres()) {
     const tookMs = await untilHolds(() => faultOf(() => store.reader.probe()) === 'unreachable');
     t.comment(`noticed after ${Math.round(tookMs)} ms`);
     await untilHolds(() => store.ledger.fault === 'unreachable');
-    store.allotments?.expect(1);
-    // Some exchanges of credit fail.
-    await pause(1_000);
+    const decided: string[] = [];
+    const ask = () =>
+      store.reservations!.wait(1, 5, 0, () => void decided.push(store.reservations!.refusal(1)));
+    ask();
+    await untilHolds(() => decided.length > 0);
+    t.strictSame(decided, ['unavailable']);
     await server.run();
     await store.ledger.drain();
-    await untilHolds(() => (store.allotments?.headroom(1) ?? 0) > 0);
+    ask();
+    await untilHolds(() => decided.length > 1);
     await untilHolds(() => faultOf(() => store.reader.probe()) === 'none');
     await untilHolds(() => store.reader.readCredit(1)?.balance === 97);
     t.ok(store.ledger.accepting);
@@ -291,8 +295,9 @@ if (hasPostgres()) {
     t.teardown(() => store.close());
     t.equal(store.reader.readCredit(1)?.balance, 100);
     t.strictSame(store.reader.findActiveKey({ keyId: 1 })?.speaking, noSpeakingDefaults);
-    store.allotments?.expect(1);
-    await untilHolds(() => (store.allotments?.headroom(1) ?? 0) > 0);
+    let spare = 0;
+    store.reservations?.wait(1, 60, 0, () => (spare = store.reservations?.spare(1) ?? 0));
+    await untilHolds(() => spare === 60);
     store.ledger.append(usageOf(3));
     await store.ledger.drain();
     t.match(await server.execute(name, 'SELECT balance::int FROM syrinx.accounts'), [{ balance: 97 }]);
@@ -351,14 +356,14 @@ if (hasPostgres()) {
       await server.execute(
         name,
         `INSERT INTO syrinx.writers (id, host, seen_at) VALUES (15, 'x', now() - INTERVAL '3 seconds');
-       INSERT INTO syrinx.allotments VALUES (1, 15, 1, 1, 60, 0, 0, 0, now(), 0)`,
+       INSERT INTO syrinx.reservations VALUES (1, 15, 60)`,
       );
       const bounds = { ...limits, writerSilentMsMax: 2_000 };
       const living = await openStore(postgresStore(url, temporaryFolder(t), bounds), limits, log);
       t.teardown(() => living.close());
       const dead = 'SELECT 1 FROM syrinx.writers WHERE id = 15 AND dead_at IS NOT NULL';
       t.ok(await until(async () => (await server.execute(name, dead)).length > 0, 30_000));
-      t.same(await server.execute(name, 'SELECT 1 FROM syrinx.allotments WHERE writer = 15'), []);
+      t.same(await server.execute(name, 'SELECT 1 FROM syrinx.reservations WHERE writer = 15'), []);
       const returned = await openStore(postgresStore(url, dataDir, limits), limits, log);
       t.teardown(() => returned.close());
       t.equal(returned.entriesRefused, 1);

@@ -21,7 +21,7 @@ const rows = `SELECT ledger.id, writer, entry, name AS account, request_id AS "r
 
 /** What hosts hold of an account is never more than it has. */
 const overPromised = `SELECT name, balance, promised FROM syrinx.accounts
-  LEFT JOIN (SELECT account_id, sum(reserved + CASE WHEN free_until > clock_timestamp() THEN free ELSE 0 END) AS promised FROM syrinx.allotments GROUP BY 1) AS held ON account_id = id
+  LEFT JOIN (SELECT account_id, sum(reserved) AS promised FROM syrinx.reservations GROUP BY 1) AS held ON account_id = id
   WHERE metered = 1 AND balance < coalesce(promised, 0)`;
 
 /** Entries get their ids before they are committed, so that a lower id can appear after a higher one. */

@@ -25,6 +25,7 @@ import { endRequest } from '../../front/request-end.js';
 import type { InFlight, Pulsed, Services } from '../../front/services.js';
 import type { AccountTurn, Inlet, Waiting } from '../../front/turns.js';
 import { SocketLease, type LeaseShare } from '../../front/ws/socket-lease.js';
+import type { Waiting as CreditWait } from '../../store/reservations.js';
 import { refusalOf, type RefusalReason } from '../../metrics.js';
 import type { RequestOutcome } from '../../recent-requests.js';
 import { FirstAudio } from '../../speech/first-audio.js';
@@ -182,9 +183,12 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     return isMore;
   }
 
-  /** The answer or the speech before the next event is sent. */
+  /** The answer or the speech before the next event is sent, and no text waits for credit. */
   get #mayRead(): boolean {
-    return !this.#isClosed && !this.#isAnswering && this.#utterance?.isEnding !== true;
+    const utterance = this.#utterance;
+    return (
+      !this.#isClosed && !this.#isAnswering && utterance?.isEnding !== true && utterance?.isWaiting !== true
+    );
   }
 
   /** @returns whether more may follow at once */
@@ -333,6 +337,11 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     this.#readLater();
   }
 
+  /** Text waits for credit no more. */
+  goOn(): void {
+    this.#readLater();
+  }
+
   /** Bytes that wait for the socket. */
   get queuedBytes(): number {
     return this.#socket.writableLength;
@@ -396,6 +405,8 @@ class Utterance implements InFlight {
   #hasAudio = false;
   #isEnding = false;
   #isOver = false;
+  /** For credit that the database reserves. */
+  #waiting: CreditWait | null = null;
 
   /** @param settings their voice exists */
   constructor(connection: WyomingConnection, key: ActiveKey, settings: SpeechSettings, route: string) {
@@ -409,8 +420,7 @@ class Utterance implements InFlight {
     this.#startMs = clock();
     this.#sampleRateHz = speech.voices.sampleRateHz(settings.voiceId);
     this.#lease = new SocketLease({
-      admission: { admit: (payer, characters, id) => admission.admit(payer, characters, id, address) },
-      key,
+      ...{ admission, key, slotsOf: address },
       requestId: this.#id,
       charactersMax: bounds.bodyBytesMax,
       textBudget: textBudget.of(key.accountId),
@@ -433,7 +443,7 @@ class Utterance implements InFlight {
         framing: 'raw-pieces',
         timestamps: false,
       },
-      (frame) => this.#onFrame(frame),
+      (frame) => this.#guard(() => this.#take(frame)),
     );
     if (typeof opened === 'string') this.#refuse('unavailable', opened);
     else this.#context = opened;
@@ -448,14 +458,30 @@ class Utterance implements InFlight {
     return this.#isEnding;
   }
 
+  get isWaiting(): boolean {
+    return this.#waiting !== null;
+  }
+
   text(text: string): void {
     const context = this.#context;
     if (this.#isOver || context === null || text === '') return;
     const { clock, metrics } = this.#parts.services;
-    const characters = codePointCount(text);
     this.#firstAudio ??= new FirstAudio(clock(), 0, (figure, ms) =>
       metrics.firstAudio(figure, this.route, 'pcm', ms),
     );
+    this.#waiting = this.#lease.wait(text, true, () =>
+      this.#guard(() => {
+        this.#waiting = null;
+        this.#add(context, text);
+        if (this.#isEnding) this.end();
+        this.#connection.goOn();
+      }),
+    );
+    if (this.#waiting === null) this.#add(context, text);
+  }
+
+  #add(context: SpeechContext, text: string): void {
+    const characters = codePointCount(text);
     const refusal = this.#share.add(characters, true);
     if (refusal !== null) this.#refuse(refusal);
     else if (context.admits(text)) {
@@ -467,7 +493,7 @@ class Utterance implements InFlight {
   /** No text follows. */
   end(): void {
     this.#isEnding = true;
-    if (!this.#isOver) this.#context?.end();
+    if (!this.#isOver && this.#waiting === null) this.#context?.end();
   }
 
   /** The client is gone, or the service drops it: nothing more is sent. Idempotent. */
@@ -492,9 +518,9 @@ class Utterance implements InFlight {
     this.#connection.end();
   }
 
-  #onFrame(frame: Frame): void {
+  #guard(react: () => void): void {
     try {
-      if (!this.#isOver) this.#take(frame);
+      if (!this.#isOver) react();
     } catch (error) {
       this.fail(describeFault(error));
     }
@@ -562,6 +588,7 @@ class Utterance implements InFlight {
     this.#isOver = true;
     this.#isEnding = true;
     const { services } = this.#parts;
+    this.#waiting?.cancel();
     this.#context?.release();
     this.#share.close();
     this.#lease.giveBack();

@@ -18,7 +18,7 @@ import { refusalOf, type RefusalReason } from '../../metrics.js';
 import { askedVoice, type RequestOutcome } from '../../recent-requests.js';
 import type { FirstAudio } from '../../speech/first-audio.js';
 import type { OpenRefusal, Speech } from '../../speech/speech.js';
-import type { Waiting } from '../../store/allotments.js';
+import type { Waiting } from '../../store/reservations.js';
 import type { KeyUse } from '../keys-in-use.js';
 import { Lane, type Tally } from '../sender.js';
 import type { Services } from '../services.js';
@@ -88,7 +88,7 @@ export class Session {
   readonly #life: SignsOfLife;
   /** When a context last spoke, or text came. */
   #busyMs = 0;
-  /** For credit that other services hold. */
+  /** For credit that the database reserves. */
   #waiting: Waiting | null = null;
 
   constructor(parts: SessionParts) {

@@ -17,7 +17,7 @@ import type { FailureCode, Frame } from '../../threads/messages.js';
 import { FirstAudio } from '../../speech/first-audio.js';
 import type { Activity, FrameSink, OpenRefusal, SpeechContext } from '../../speech/speech.js';
 import type { PartOfAccount } from '../../byte-budget.js';
-import type { Waiting } from '../../store/allotments.js';
+import type { Waiting } from '../../store/reservations.js';
 import type { MarkedText } from '../../text/replacements.js';
 import { isBlank } from '../../text/words.js';
 import { codePointCount } from '../../text/code-points.js';
@@ -171,7 +171,7 @@ export class SocketContext {
     this.#parts.outbox.answer(this.#lane, message);
   }
 
-  /** Before text, a flush or a close (`null`): waits for credit that other services hold. @returns `null`: nothing waits */
+  /** Before text, a flush or a close (`null`): waits until the database has reserved credit. @returns `null`: nothing waits */
   waitForCredit(text: string | null, decide: () => void): Waiting | null {
     if (this.#refusal !== null || text === '') return null;
     const isHolding = this.activity === 'holding';

@@ -7,8 +7,8 @@
  * refunds what is unspoken; taking it again reserves that once more.
  */
 import type { Admission } from '../../accounts/admission.js';
-import type { GrowingLease, Lease } from '../../accounts/lease.js';
-import type { Waiting } from '../../store/allotments.js';
+import type { GrowingLease, Lease, SlotHolder } from '../../accounts/lease.js';
+import type { Waiting } from '../../store/reservations.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { SocketErrorCode } from '../../errors.js';
 import type { PartOfAccount } from '../../byte-budget.js';
@@ -23,6 +23,8 @@ export type LeaseRefusal = Extract<
 export interface SocketLeaseParts {
   readonly admission: Pick<Admission, 'admit' | 'waitForCredit'>;
   readonly key: ActiveKey;
+  /** Whose slot it takes: by default the key's. */
+  readonly slotsOf?: SlotHolder;
   readonly requestId: string;
   /** Unspoken characters that one socket may have. */
   readonly charactersMax: number;
@@ -61,19 +63,19 @@ export class SocketLease {
   }
 
   /**
-   * Waits for credit that other services hold. @returns `null`: `add` and `cover` decide now
+   * Waits until the database has reserved credit. @returns `null`: `add` and `cover` decide now
    *
    * @param text that `add` will get; `null`: `cover` will be called
    * @param isSpeech see `add`
    * @param decide called once, later, unless the wait is cancelled
    */
   wait(text: string | null, isSpeech: boolean, decide: () => void): Waiting | null {
-    const { admission, key } = this.#parts;
+    const { admission, key, slotsOf = key.keyId } = this.#parts;
     const isHeld = this.#lease !== null;
     if (admission.waitForCredit === undefined || !(text === null ? !isHeld : isHeld || isSpeech)) return null;
     const more = text === null ? 0 : codePointCount(text);
     const characters = isHeld ? more : this.#unspoken + more;
-    return admission.waitForCredit(key, characters, isHeld ? null : key.keyId, decide);
+    return admission.waitForCredit(key, characters, isHeld ? null : slotsOf, true, decide);
   }
 
   /** Takes the lease for all unspoken text, unless it is held. */
@@ -127,8 +129,8 @@ export class SocketLease {
   }
 
   #admit(more: number): LeaseRefusal | null {
-    const { admission, key, requestId } = this.#parts;
-    const admitted = admission.admit(key, this.#unspoken + more, requestId);
+    const { admission, key, requestId, slotsOf } = this.#parts;
+    const admitted = admission.admit(key, this.#unspoken + more, requestId, slotsOf);
     if (!admitted.ok) return admitted.code;
     this.#lease = admitted.lease;
     this.#parts.onHeld(true);

@@ -4,7 +4,7 @@
  * `../sql` works on both.
  */
 
-import { hostMigration } from './host-schema.js';
+import { hostMigration, reservationMigration } from './host-schema.js';
 
 export const SCHEMA = 'syrinx';
 /** Notifies of changes of accounts and keys, but not of usage. */
@@ -178,7 +178,7 @@ export const migrations = [
   CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
   `,
-  hostMigration(SCHEMA),
+  hostMigration,
   // A journal names the store that its entries are for. A backup that is restored is the same store.
   `
   CREATE TABLE store (id TEXT NOT NULL);
@@ -210,6 +210,7 @@ export const migrations = [
   `
   ALTER TABLE sessions ADD COLUMN name TEXT COLLATE "C", ADD COLUMN expires_at_ms BIGINT;
   `,
+  reservationMigration,
 ] as const;
 
 export const VERSION = migrations.length;

@@ -1,16 +1,13 @@
-/** What a service does besides reading and writing where others share its database: see `host-credit.ts` and `journal.ts`. */
+/** What a service does besides reading and writing where others share its database: its journal, and the search for dead processes. */
 import { performance } from 'node:perf_hooks';
 import type { Bounds } from '../../limits.js';
 import type { Log } from '../../log.js';
 import { Journal, leftJournals, type JournalBounds, type LeftJournal } from '../journal.js';
-import { StoreError, type CommittedBatch, type LedgerEntry, type Sharing } from '../store.js';
+import { StoreError, type LedgerEntry, type Sharing } from '../store.js';
 import { PostgresConnection, SERVICE_NAME, type PostgresBounds } from './connection.js';
-import { Exchanges } from './exchanges.js';
-import type { CreditBounds } from './host-credit.js';
 import { commitEntries, declareSilentText } from './writer.js';
 
 export type SharingBounds = PostgresBounds &
-  CreditBounds &
   JournalBounds &
   Pick<Bounds, 'ledgerBatchMax' | 'ledgerCloseMsMax' | 'writerSilentMsMax'>;
 
@@ -45,7 +42,7 @@ const send = async (
   if (ended.length > 0) return { refused: [], givenUp: 0 };
   let givenUp = 0;
   for (let from = 0; from < entries.length; from += batchMax) {
-    const result = await commitEntries(connection, writer, entries.slice(from, from + batchMax));
+    const result = await commitEntries(connection, writer, null, entries.slice(from, from + batchMax), []);
     if (!result.ok) {
       const { lastEntry = 0 } = result;
       return { refused: entries.filter(({ entry }) => entry > lastEntry), givenUp };
@@ -115,7 +112,6 @@ export class PostgresSharing implements Sharing {
   readonly entriesRefused: number;
   readonly #writer: number;
   readonly #connection: PostgresConnection;
-  readonly #exchanges: Exchanges;
   readonly #bounds: SharingBounds;
   readonly #log: Log;
   #answeredAtMs = performance.now();
@@ -124,7 +120,6 @@ export class PostgresSharing implements Sharing {
   readonly #timer: NodeJS.Timeout;
 
   private constructor(
-    url: string,
     writer: number,
     parts: Pick<PostgresSharing, 'journal' | 'entriesRefused'> & { readonly connection: PostgresConnection },
     bounds: SharingBounds,
@@ -136,7 +131,6 @@ export class PostgresSharing implements Sharing {
     this.#connection = parts.connection;
     this.#bounds = bounds;
     this.#log = log;
-    this.#exchanges = new Exchanges(url, bounds, writer, log);
     this.#timer = setInterval(() => void this.#search(), Math.min(SEARCH_MS, bounds.writerSilentMsMax));
   }
 
@@ -153,34 +147,23 @@ export class PostgresSharing implements Sharing {
       const storeId = await storeIdOf(connection);
       const entriesRefused = await sendLeft(connection, dataDir, storeId, bounds, log);
       // Registers this writer: only then may it take credit.
-      await commitEntries(connection, writer, []);
+      await commitEntries(connection, writer, null, [], []);
       const journal = Journal.create(dataDir, { writer, storeId }, bounds, log);
-      const sharing = new PostgresSharing(url, writer, { journal, entriesRefused, connection }, bounds, log);
-      await sharing.#exchanges.open().catch(async (error: unknown) => {
-        await sharing.close('durable');
-        throw error;
-      });
-      return sharing;
+      return new PostgresSharing(writer, { journal, entriesRefused, connection }, bounds, log);
     } catch (error) {
       await connection.close();
       throw error;
     }
   }
 
-  get allotments() {
-    return this.#exchanges.credit;
-  }
-
-  committed({ entries, allotments = [] }: CommittedBatch): void {
+  answered(): void {
     const nowMs = performance.now();
     if (nowMs - this.#answeredAtMs > AWAY_MS) this.#lastSigns.clear();
     this.#answeredAtMs = nowMs;
-    this.#exchanges.committed(entries, allotments);
   }
 
   async close(end: 'durable' | 'left' | 'refused'): Promise<void> {
     clearInterval(this.#timer);
-    await this.#exchanges.close();
     // The journal stays until the writer has ended: the next start ends a writer that has a journal.
     if (end !== 'durable') await this.journal.close(end);
     else await this.journal.close((await this.#end()) ? 'ended' : 'left');
@@ -188,7 +171,7 @@ export class PostgresSharing implements Sharing {
   }
 
   /**
-   * Its allotments end. Without that, the next start of this service ends them.
+   * Its reservations end. Without that, the next start of this service ends them.
    *
    * @returns whether the database said so in time
    */

@@ -1,10 +1,10 @@
 /**
- * Writes the ledger: one statement for each batch. An empty one is a sign of life. An operator sees the processes that
+ * Writes the ledger and reserves credit: one statement for each batch. An empty one is a sign of life. An operator sees the processes that
  * write, and may declare one dead.
  */
 import { hostname } from 'node:os';
 import { appendValues } from '../sql/rows.js';
-import type { Allotment } from '../allotments.js';
+import type { Claim, Grant } from '../reservations.js';
 import {
   AdministrationError,
   StoreError,
@@ -20,11 +20,14 @@ export const HOST = `${hostname()}:${process.pid}`;
 /** As in `appendValues`. */
 const COLUMNS = 12;
 
-const append = `SELECT append_entries(${Array.from({ length: COLUMNS + 2 }, (_, index) => `$${index + 1}`).join(', ')}) AS appended`;
+const commit = `SELECT commit_entries(${Array.from({ length: COLUMNS + 8 }, (_, index) => `$${index + 1}`).join(', ')}) AS committed`;
 
-interface Appended {
+/** Of commits of this process: a writer is one run of one process. */
+let turns = 0;
+
+interface Committed {
   readonly givenUp: number;
-  readonly allotments: readonly Allotment[];
+  readonly grants: readonly Grant[];
 }
 
 const barred = {
@@ -33,18 +36,30 @@ const barred = {
   message: 'this process was declared dead, and its entries are refused: restart it',
 } as const;
 
-/** @throws {StoreError} */
+/**
+ * @param turn the database ignores a commit that comes after a later one. `null`: there is no other
+ * @throws {StoreError}
+ */
 export const commitEntries = async (
   connection: PostgresConnection,
   writer: number,
+  turn: number | null,
   entries: readonly LedgerEntry[],
+  claims: readonly Claim[],
 ): Promise<CommitResult> => {
   const rows = entries.map(appendValues);
   const arrays = Array.from({ length: COLUMNS }, (_, column) => rows.map((row) => row[column]));
   const session = await connection.session();
-  const [row] = await session.query<{ appended: Appended | null }>(append, [writer, HOST, ...arrays]);
-  const appended = row?.appended ?? null;
-  if (appended !== null) return { ok: true, ...appended };
+  const requests = claims.flatMap(({ accountId, requests }) =>
+    requests.map(({ amount }) => ({ accountId, amount })),
+  );
+  const [row] = await session.query<{ committed: Committed | null }>(commit, [
+    ...[writer, HOST, turn, ...arrays],
+    ...(['accountId', 'kept', 'ahead'] as const).map((name) => claims.map((claim) => claim[name])),
+    ...(['accountId', 'amount'] as const).map((name) => requests.map((request) => request[name])),
+  ]);
+  const committed = row?.committed ?? null;
+  if (committed !== null) return { ok: true, ...committed };
   // A batch whose acknowledgement was lost may be there.
   const [last] = await session.query<{ entry: number }>(
     'SELECT coalesce(max(entry), 0) AS entry FROM ledger WHERE writer = $1',
@@ -67,10 +82,10 @@ export class PostgresWriter implements LedgerWriter {
     return this.#hasEnded;
   }
 
-  async commit(entries: readonly LedgerEntry[]): Promise<CommitResult> {
+  async commit(entries: readonly LedgerEntry[], claims: readonly Claim[] = []): Promise<CommitResult> {
     if (this.#hasEnded) return { ok: false, fault: 'restarting', message: 'the writer ended' };
     try {
-      return await commitEntries(this.#connection, this.#writer, entries);
+      return await commitEntries(this.#connection, this.#writer, ++turns, entries, claims);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       return { ok: false, fault: error.fault, message: error.message };
@@ -91,7 +106,7 @@ export interface LiveWriter {
   readonly startedAtMs: number;
   /** When it last wrote, or showed that it could. */
   readonly seenMsAgo: number;
-  /** Credits that its allotments reserve. */
+  /** Credits that it has reserved. */
   readonly credits: number;
 }
 
@@ -99,11 +114,11 @@ export interface LiveWriter {
 export const liveWriters = (session: Session): Promise<LiveWriter[]> =>
   session.query<LiveWriter>(`SELECT id AS writer, host, (extract(epoch FROM started_at) * 1000)::bigint AS "startedAtMs",
        (extract(epoch FROM clock_timestamp() - seen_at) * 1000)::bigint AS "seenMsAgo",
-       coalesce((SELECT sum(reserved) FROM allotments WHERE allotments.writer = writers.id), 0) AS credits
+       coalesce((SELECT sum(reserved) FROM reservations WHERE reservations.writer = writers.id), 0) AS credits
      FROM writers WHERE dead_at IS NULL AND ended_at IS NULL ORDER BY started_at`);
 
 /**
- * Ends the allotments of a process and bars its number, in one transaction.
+ * Ends the reservations of a process and bars its number, in one transaction.
  *
  * @returns the credits that it held
  * @throws {AdministrationError} there is no such process

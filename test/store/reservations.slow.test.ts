@@ -1,11 +1,11 @@
-/** The credit protocol against the functions of a real PostgreSQL. `host-credit.test.ts` has more schedules, in memory. */
+/** Reservations against the functions of a real PostgreSQL. `reservations.test.ts` has more schedules, in memory. */
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import type { PostgresConnection } from '../../src/store/postgres/connection.js';
 import { connect } from '../../src/store/postgres/driver.js';
-import { exchange } from '../../src/store/postgres/exchanges.js';
 import { commitEntries } from '../../src/store/postgres/writer.js';
 import { findDamage } from '../../src/store/postgres/verification.js';
+import type { Claim } from '../../src/store/reservations.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { hasPostgres, startPostgres } from '../support/postgres.js';
 import { seedOfRun, times } from '../fuzz/check.js';
@@ -28,15 +28,10 @@ class PostgresBank implements Bank {
     );
   }
 
-  async append(writer: number, entries: readonly Entry[]) {
+  async commit(writer: number, turn: number | null, entries: readonly Entry[], claims: readonly Claim[]) {
     const rows = entries.map(({ entry, amount }) => ({ ...usageOf(amount), writer, entry }));
-    const result = await commitEntries(this.#connection, writer, rows);
-    return result.ok ? (result.allotments ?? []) : null;
-  }
-
-  async exchange(writer: number, acknowledged: number, asked: Parameters<Bank['exchange']>[2]) {
-    const session = await this.#connection.session();
-    return exchange(session, writer, limits.creditFreeMs, acknowledged, asked);
+    const result = await commitEntries(this.#connection, writer, turn, rows, claims);
+    return result.ok ? (result.grants ?? []) : null;
   }
 
   async declareDead(writer: number): Promise<void> {
@@ -47,10 +42,6 @@ class PostgresBank implements Bank {
     await this.#query('SELECT end_writer($1)', [writer]);
   }
 
-  async advance(ms: number): Promise<void> {
-    await this.#query(`UPDATE allotments SET free_until = free_until - $1 * INTERVAL '1 millisecond'`, [ms]);
-  }
-
   async balance(): Promise<number> {
     const [row] = await this.#query<{ balance: number }>(
       `SELECT balance FROM accounts WHERE id = ${ACCOUNT}`,
@@ -58,10 +49,8 @@ class PostgresBank implements Bank {
     return row!.balance;
   }
 
-  async allotments(): Promise<readonly Held[]> {
-    return this.#query<Held>(
-      `SELECT writer, reserved, CASE WHEN free_until > clock_timestamp() THEN free ELSE 0 END AS free FROM allotments`,
-    );
+  async reservations(): Promise<readonly Held[]> {
+    return this.#query<Held>('SELECT writer, reserved FROM reservations');
   }
 
   async entries(writer: number): Promise<readonly Entry[]> {
@@ -93,17 +82,23 @@ if (hasPostgres()) {
     return connection;
   };
 
-  t.test('an account with less than is promised fails no exchange', async (t) => {
+  t.test('what a host has reserved stays, also if the balance is less', async (t) => {
     const bank = new PostgresBank(await openStore(t));
     await bank.grant(100);
-    await bank.append(1, []);
-    const asked = { turn: 1, accountId: ACCOUNT, used: 100, needed: 100, ahead: 0, free: 10, keep: null };
-    const others = { mayCall: false, answers: 0, settled: 0 };
-    t.match(await bank.exchange(1, 0, [{ ...asked, ...others }]), [{ reserved: 100, free: 0 }]);
+    for (const writer of [1, 2]) await bank.commit(writer, null, [], []);
+    const asked = { accountId: ACCOUNT, kept: 0, requests: [{ amount: 60 }, { amount: 50 }], ahead: 2 };
+    t.match(await bank.commit(1, 1, [], [asked]), [{ reserved: 62, granted: [true, false] }]);
+    t.match(await bank.commit(2, 1, [], [{ ...asked, ahead: 3 }]), [
+      { reserved: 0, granted: [false, false] },
+    ]);
     // As when an account becomes metered while another host has its requests open.
-    await bank.append(2, [{ entry: 1, amount: 50 }]);
-    const next = { ...asked, ...others, turn: 2, used: 10, needed: 10 };
-    t.match(await bank.exchange(1, 0, [next]), [{ reserved: 100, free: 0, balance: 50 }]);
+    t.match(await bank.commit(2, 2, [{ entry: 1, amount: 80 }], []), []);
+    t.match(await bank.commit(1, 2, [], [{ ...asked, kept: 62 }]), [
+      { reserved: 62, granted: [false, false] },
+    ]);
+    t.equal(await bank.commit(1, 2, [], [{ ...asked, kept: 0 }]), null, 'a commit that comes late');
+    const unknown = { accountId: 99, kept: 5, requests: [], ahead: 0 };
+    t.strictSame(await bank.commit(1, 3, [], [unknown]), []);
   });
 
   t.test(
