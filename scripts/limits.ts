@@ -29,10 +29,10 @@ export const fillers: Readonly<Record<string, string>> = {
   'An account, with all its keys': `contextsMax socketsMax bodyBytesInFlightMax requestCharactersInFlightMax
     socketCharactersInFlightMax flushIdUnitsInFlightMax waitingMessageBytesMax arrivingMessageBytesMax resultMemoryInFlightBytesMax resultSpoolBytesMax
     resultSpoolFilesMax resultSpoolFreeBytesMin unsentAudioBytesMax socketBufferedBytesInFlightMax socketAnswerBytesInFlightMax jobsPerThreadMax
-    ledgerQueueMax creditWaitsMax parseMsPerSecond framesPerSecond requestsOfAccountMax`,
+    parseMsPerSecond framesPerSecond requestsOfAccountMax`,
   'An account, with its members at the console': `keysPerAccountMax consoleCallsWaitingMax consoleWordsMax consoleWordsShownMax consoleLexiconUnitsMax
     webhookAttemptsMax webhookChangesMax webhooksAtOnceMax consoleSamplesMax consoleSamplesAtOnceMax sessionsPerUserMax tokensPerUserMax consoleStreamsPerSessionMax`,
-  'Operators, or several accounts together': `requestsKeptMax storeKeysMax linksMax certificatesInUseMax voicePackBytesMax voiceTrialCpuSecondsMax
+  'Operators, or several accounts together': `requestsKeptMax storeKeysMax ledgerQueueMax linksMax certificatesInUseMax voicePackBytesMax voiceTrialCpuSecondsMax
     voiceTrialMiBMax voiceReadHeapMiBMax lexiconEntriesMax lexiconUnitsMax lexiconTextMax lexiconFilesMax lexiconFileBytesMax
     lexiconFindingsMax`,
   'No caller': `segmentCharactersMax firstSegmentCharactersMax phonemeTextMax firstPhonemeTextMax pronunciationsCachedMax

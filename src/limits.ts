@@ -349,8 +349,6 @@ export const limits = {
   storeKeysMax: 50_000,
   /** PostgreSQL: characters whose credit a host reserves ahead of the text of WebSockets, where an account has plenty. */
   creditAheadCharacters: 256,
-  /** PostgreSQL: requests that wait until the database has reserved their credit; a further one is answered 503 at once. */
-  creditWaitsMax: 4_096,
   /** PostgreSQL: milliseconds without a sign of life after which other hosts declare a host dead. */
   writerSilentMsMax: 15 * 60_000,
   /** PostgreSQL: milliseconds that an entry may be without an acknowledgement before the journal is synchronised for it. */

@@ -6,13 +6,13 @@ import type { Bounds } from '../limits.js';
 
 export type QuoteBound = Pick<Bounds, 'quotedBytesMax'>;
 
-const keys = /svc_sk_[\w-]*/g;
-const KEY_SHOWN = 'svc_sk_…';
+/** Keys and tokens of the service, and keys of OpenAI and ElevenLabs, which a client may send by mistake. */
+const keys = /(svc_(?:sk|op)_|(?<![a-z])sk[_-](?=[\w-]{8}))[\w-]*/g;
 
 const cut = (text: string, bytesMax: number): { readonly shown: string; readonly bytes: number } => {
   const { read, written } = new TextEncoder().encodeInto(text, new Uint8Array(bytesMax));
   const shown = read < text.length ? `${text.slice(0, read)}…` : text;
-  return { shown: shown.replace(keys, KEY_SHOWN), bytes: written };
+  return { shown: shown.replace(keys, '$1…'), bytes: written };
 };
 
 /** A name or value that a client chose, for a message. */

@@ -39,7 +39,7 @@ export interface Grant {
   readonly granted: readonly boolean[];
 }
 
-export type ReservationBounds = Pick<Bounds, 'creditWaitsMax' | 'storeStaleMsMax'>;
+export type ReservationBounds = Pick<Bounds, 'storeStaleMsMax'>;
 
 class Account {
   /** The database counts so much, or more. */
@@ -82,7 +82,6 @@ export class Reservations {
   readonly #bounds: ReservationBounds;
   readonly #accounts = new Map<number, Account>();
   readonly #due = new Set<number>();
-  #waits = 0;
 
   constructor(bounds: ReservationBounds) {
     this.#bounds = bounds;
@@ -121,7 +120,8 @@ export class Reservations {
   }
 
   /**
-   * Waits until the database has answered, `storeStaleMsMax` at most. Requests of an account wait in their order.
+   * Waits until the database has answered, `storeStaleMsMax` at most. Requests of an account wait in their order,
+   * one of each connection at most.
    *
    * @param ahead credits to have spare from then on, for text that comes word by word
    * @param decide called once, and never from within this call: `spare` and `refusal` decide then
@@ -130,23 +130,16 @@ export class Reservations {
   wait(accountId: number, amount: number, ahead: number, decide: () => void): Waiting | null {
     const account = this.#of(accountId);
     account.ahead = Math.max(account.ahead, ahead);
-    const canDecide = account.waiters.length === 0 && account.spare >= amount;
-    if (canDecide || this.#waits >= this.#bounds.creditWaitsMax) return null;
+    if (account.waiters.length === 0 && account.spare >= amount) return null;
     const waiter: Waiter = {
       amount,
       decide,
       timer: setTimeout(() => this.#end(account, waiter, 'unavailable'), this.#bounds.storeStaleMsMax),
       cancel: () => this.#leave(account, waiter),
     };
-    this.#waits += 1;
     account.waiters.push(waiter);
     this.#isDue(accountId);
     return waiter;
-  }
-
-  /** Requests that wait. */
-  get waiting(): number {
-    return this.#waits;
   }
 
   get areDue(): boolean {
@@ -248,7 +241,6 @@ export class Reservations {
     if (index < 0) return false;
     account.waiters.splice(index, 1);
     clearTimeout(waiter.timer);
-    this.#waits -= 1;
     return true;
   }
 }

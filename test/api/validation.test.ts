@@ -218,7 +218,7 @@ t.test('a value within the bound comes back whole, and one beyond it is left out
 });
 
 t.test('an error quotes at most 200 bytes of what was sent, and nothing that looks like a key', (t) => {
-  const secret = 'svc_sk_Secret-of_another';
+  const secrets = ['svc_sk_', 'svc_op_', 'sk-', 'sk_'].map((start) => `${start}Secret-of_another`);
   const long = 'Q'.repeat(1_000);
   const bodiesWith = (value: string): string[] => [
     `{"text":"${value}"}`,
@@ -252,7 +252,7 @@ t.test('an error quotes at most 200 bytes of what was sent, and nothing that loo
     ...answers('Q'.repeat(95)),
   ].entries())
     t.ok((answer.match(/Q/g) ?? []).length <= 200 && answer !== '', `${at}: ${answer}`);
-  for (const value of [secret, `a ${secret} b`, `${'Q'.repeat(80)}${secret}`])
+  for (const value of secrets.flatMap((secret) => [secret, `a ${secret} b`, `${'Q'.repeat(80)}${secret}`]))
     for (const answer of answers(value)) t.notMatch(answer, /Secret|another/);
   t.match(specificationErrors(limits).unknownVoice('nobody', ['ada']).body, /"voice":"nobody"/);
   t.end();

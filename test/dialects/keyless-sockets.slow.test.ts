@@ -38,9 +38,10 @@ const strangers = async (
   t: Test,
   count: number,
   localAddress = '127.0.0.1',
+  at = port,
 ): Promise<readonly Stranger[]> => {
   const opened = Array.from({ length: count }, () => {
-    const socket = createConnection({ host: '127.0.0.1', port, localAddress });
+    const socket = createConnection({ host: '127.0.0.1', port: at, localAddress });
     const stranger: Stranger = { socket, answer: '' };
     socket.on('error', () => undefined);
     socket.on('data', (data) => (stranger.answer ||= data.toString('latin1', 9, 12)));
@@ -101,6 +102,23 @@ t.test('few sockets of an address wait for a key, and others are served', async 
   t.ok(others.every(({ answer }) => answer === '101'));
   for (const { socket } of [...waiting, ...others]) socket.destroy();
   await speakHere(t, openWith(), { xi_api_key: service.key });
+});
+
+t.test('sockets without a key count in SOCKETS_MAX', async (t) => {
+  const small = await startService(t, { SOCKETS_MAX: '16', ELEVENLABS_PORT: '0' }, SCRIPTED);
+  const answersTo = async (address: string): Promise<readonly string[]> =>
+    (await strangers(t, 20, address, small.dialectPorts['elevenlabs'])).map(({ answer }) => answer);
+  const answers = [...(await answersTo('127.0.0.1')), ...(await answersTo('127.0.0.2'))];
+  const admitted = answers.filter((answer) => answer === '101').length;
+  t.ok(admitted > 0 && admitted < 16, `${admitted} of 40`);
+});
+
+t.test('a socket that shows no key is refused after ten seconds', async (t) => {
+  const client = await openWith();
+  if (!(client instanceof ElevenLabsClient)) throw new Error(JSON.stringify(client));
+  t.teardown(() => client.close());
+  t.equal((await client.untilClosed()).code, 1008);
+  t.match(JSON.stringify(client.messages), /API key/);
 });
 
 t.test('the messages of a socket are longer if its handshake has the key', async (t) => {

@@ -155,18 +155,19 @@ t.test('a copy takes only regular files of the folder, and no more bytes than a 
   await refused(/the files have 1099\d+ bytes, and at most 8589934592 are allowed/);
 });
 
-t.test('SIGHUP while a pack is copied leaves nothing behind', async (t) => {
-  const { root, models, download } = prepare(t);
-  // It is copied for seconds.
-  truncateSync(join(download, 'decoder.onnx'), 2 ** 32);
-  const file = fileURLToPath(new URL('../../scripts/voices.js', import.meta.url));
-  const env = { ...process.env, DATA_DIR: join(root, 'data'), MODELS_DIR: models };
-  const child = spawn(process.execPath, [file, 'add', download], { env, stdio: 'ignore' });
-  await eventually(() => readdirSync(models).some((name) => name.startsWith('.adding-')));
-  child.kill('SIGHUP');
-  t.strictSame(await once(child, 'exit'), [128 + constants.signals.SIGHUP, null]);
-  t.strictSame(readdirSync(models), ['syrinx-en']);
-});
+for (const signal of ['SIGHUP', 'SIGTERM'] as const)
+  t.test(`${signal} while a pack is copied leaves nothing behind`, async (t) => {
+    const { root, models, download } = prepare(t);
+    // It is copied for seconds.
+    truncateSync(join(download, 'decoder.onnx'), 2 ** 32);
+    const file = fileURLToPath(new URL('../../scripts/voices.js', import.meta.url));
+    const env = { ...process.env, DATA_DIR: join(root, 'data'), MODELS_DIR: models };
+    const child = spawn(process.execPath, [file, 'add', download], { env, stdio: 'ignore' });
+    await eventually(() => readdirSync(models).some((name) => name.startsWith('.adding-')));
+    child.kill(signal);
+    t.strictSame(await once(child, 'exit'), [128 + constants.signals[signal], null]);
+    t.strictSame(readdirSync(models), ['syrinx-en']);
+  });
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   t.test(`${signal} while a pack is examined, which hangs, leaves nothing behind`, async (t) => {

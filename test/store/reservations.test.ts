@@ -80,7 +80,6 @@ t.test('requests wait in their order, and one that leaves holds up no other', as
   t.equal(left?.cancel(), false);
   answer(claims, 1_000);
   t.strictSame(decided, ['a admitted', 'c admitted', 'd creditExhausted']);
-  t.equal(credit.waiting, 0);
   t.equal(credit.spare(1), 900, 'what the request that left was granted');
   t.match(credit.claims(0), [{ kept: 70, requests: [], ahead: 0 }], 'is given back');
   t.equal(credit.spare(1), 0);
@@ -134,13 +133,6 @@ t.test('text that comes word by word has credit ahead, until its last lease ends
   t.match(credit.claims(0), [{ kept: 0, ahead: 0 }]);
   t.equal(credit.spare(1), 0);
   t.strictSame(decided, ['a admitted']);
-});
-
-t.test('requests beyond the bound do not wait', async (t) => {
-  const { credit, wait } = alone({ creditWaitsMax: 1 });
-  t.not(wait('a', 1), null);
-  t.equal(wait('b', 1), null);
-  t.equal(credit.refusal(1), 'unavailable');
 });
 
 t.test(
