@@ -32,6 +32,9 @@ interface Waiting {
 /** The default pack, and one that makes room for others. */
 const loadedMin = 2;
 
+/** At a start no job waits for a step. */
+const atOnce: PackUse['asStep'] = (_, run) => run();
+
 export class LoadedPacks {
   readonly #means: EngineMeans;
   readonly #loadedMax: number;
@@ -75,8 +78,8 @@ export class LoadedPacks {
     const engines = new Map<Place, Engine>();
     for (const place of first === undefined ? [] : [first, ...others.toReversed()]) {
       const victim = this.size === this.#loadedMax ? this.#victim() : undefined;
-      if (victim !== undefined) await this.#unload(victim);
-      engines.set(place, await this.#load(place, (_, run) => run()));
+      if (victim !== undefined) await this.#unload(victim, atOnce);
+      engines.set(place, await this.#load(place, atOnce));
     }
     return this.#places.map((place) => engines.get(place)!);
   }
@@ -132,7 +135,7 @@ export class LoadedPacks {
       this.#waiting.delete(next);
       try {
         const startedMs = performance.now();
-        if (victim !== undefined) await this.#unload(victim);
+        if (victim !== undefined) await this.#unload(victim, use.asStep);
         await this.#load(place, use.asStep);
         resolve(this.#held(place, performance.now() - startedMs));
       } catch (error) {
@@ -180,10 +183,11 @@ export class LoadedPacks {
       .toSorted((a, b) => a.lastUse - b.lastUse)[0];
   }
 
-  async #unload(place: Place): Promise<void> {
-    const { engine } = place;
+  /** As a step: a model of another job may be running, and the thread makes one native call at a time. */
+  async #unload(place: Place, asStep: PackUse['asStep']): Promise<void> {
+    const engine = place.engine!;
     place.engine = null;
-    await engine?.release();
+    await asStep(0, () => engine.release());
   }
 
   async #load(place: Place, asStep: PackUse['asStep']): Promise<Engine> {

@@ -83,7 +83,7 @@ const create = async <Name extends string>(
       sessions.push(session);
       runs.push([name, (feeds) => native(() => session.run(feeds))]);
     } catch (error) {
-      await release();
+      await loading(release);
       throw new VoicePackError(`${path}: the model cannot be loaded: ${firstLine(error)}`);
     }
   }
@@ -99,17 +99,18 @@ const createOnCpu = async <Name extends string>(
   choices: SessionChoices,
 ): Promise<Runs<Name>> => {
   const options = optionsOf(['cpu'], choices);
+  const { native, loading = atOnce, log } = means;
   const { sharesWeights = false, copiesIn = sharesWeights ? folderOf(graphs) : undefined } = choices;
   if (copiesIn !== undefined)
     try {
       // Here kernels may pack weights: the copies contain the packed ones.
       const packing = { ...options, extra: {} };
-      const copies = await optimisedCopies(graphs, copiesIn, packing, means.native);
+      const copies = await optimisedCopies(graphs, copiesIn, packing, (run) => loading(() => native(run)));
       return await create(copies, means, { ...packing, graphOptimizationLevel: 'disabled' });
     } catch (error) {
       // A damaged copy is made again by the next load. A fault of the graphs themselves shows below.
       await rm(copiesFolder(copiesIn), { recursive: true, force: true }).catch(() => undefined);
-      means.log.warn({ pack, reason: firstLine(error) }, 'the optimised copy of a voice cannot be used');
+      log.warn({ pack, reason: firstLine(error) }, 'the optimised copy of a voice cannot be used');
     }
   return create(graphs, means, options);
 };
