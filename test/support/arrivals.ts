@@ -1,18 +1,16 @@
+import { eventually } from './waiting.js';
+
 /** Things that come when they come, and can be awaited one by one. */
 export class Arrivals<T> {
   readonly #items: T[] = [];
-  readonly #waiting: ((item: T) => void)[] = [];
 
   push(item: T): void {
-    const waiting = this.#waiting.shift();
-    if (waiting === undefined) this.#items.push(item);
-    else waiting(item);
+    this.#items.push(item);
   }
 
-  next(): Promise<T> {
-    const item = this.#items.shift();
-    if (item !== undefined) return Promise.resolve(item);
-    return new Promise((resolve) => this.#waiting.push(resolve));
+  async next(): Promise<T> {
+    await eventually(() => this.#items.length > 0);
+    return this.#items.shift()!;
   }
 
   /** What came and was not awaited. */

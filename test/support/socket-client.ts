@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { WebSocket as WsSocket } from 'ws';
 import { Changes } from '../../scripts/rig/changes.js';
+import { eventually } from './waiting.js';
 
 /** A parsed frame of the server. */
 export interface ServerFrame {
@@ -127,7 +128,7 @@ export class SocketClient {
   }
 
   async closing(): Promise<Closed> {
-    await this.until(() => this.closed !== null).catch(() => undefined);
+    await eventually(() => this.closed !== null);
     return this.closed as Closed;
   }
 
