@@ -165,7 +165,7 @@ t.test('a turn that LiveKit interrupts ends at once, though all of it was flushe
 });
 
 t.test('a context that rests ends, unless its client keeps it or it speaks', async (t) => {
-  const client = await open(t, liveKit.replace('=180', '=1'));
+  const client = await open(t, liveKit.replace('=180', '=3'));
   const beganMs = performance.now();
   const words = { text: 'Good morning. ', flush: true };
   client.send({ ...words, context_id: 'left' }, { ...words, context_id: 'kept' });
@@ -173,7 +173,7 @@ t.test('a context that rests ends, unless its client keeps it or it speaks', asy
   t.teardown(() => clearInterval(timer));
   await client.until(() => client.isFinal('left'));
   const tookMs = performance.now() - beganMs;
-  t.ok(tookMs >= 1_000 && tookMs < 10_000, `${tookMs} ms`);
+  t.ok(tookMs >= 3_000, `${tookMs} ms`);
   t.equal(textOf(client.alignments('left')), 'Good morning. ');
   client.send({ ...words, context_id: 'left' });
   await client.until(() => textOf(client.alignments('left')).length > words.text.length);
@@ -243,9 +243,9 @@ t.test(
     const url = `${base}/wren/stream-input?output_format=pcm_16000`;
     const check = async (first: object, error: string): Promise<void> => {
       const client = (await ElevenLabsClient.open(url)) as ElevenLabsClient;
+      const atMs = performance.now();
       client.send(first);
       await client.until(() => client.messages.length > 0);
-      const atMs = performance.now();
       t.match(client.messages[0], { error, code: 1008, message: String });
       const closed = await client.untilClosed();
       t.equal(closed.code, 1008);

@@ -77,9 +77,10 @@ t.test('a service speaks on a GPU, and goes on without it', { skip: missingGpu }
     'no sentence is lost with the device',
   );
   t.comment(`six sentences and the fall-back took ${Math.round(performance.now() - startedMs)} ms`);
-  t.match(service.logged('the GPU failed: the CPU runs all graphs until the service is restarted'), [
-    { reason: 'WebGPU device lost' },
-  ]);
+  const lost = await service.untilLogged(
+    'the GPU failed: the CPU runs all graphs until the service is restarted',
+  );
+  t.match(lost, { reason: 'WebGPU device lost' });
   t.match(await warnings(), failed);
   t.ok(await isLost(), 'the alert fires');
 

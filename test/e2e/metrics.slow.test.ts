@@ -129,7 +129,7 @@ t.test('the wait before a flush or a close does not count as lag', async (t) => 
   const lags = async () => {
     const now = await scrape(service);
     const of = (series: string) => now.get(`syrinx_playback_lag_seconds_${series}`)!;
-    return { chunks: of('count'), late: of('count') - of('bucket{le="0.25"}') };
+    return { chunks: of('count'), late: of('count') - of('bucket{le="2.5"}') };
   };
   const before = await lags();
   const socket = await openWs(service.port, rich);
@@ -138,8 +138,8 @@ t.test('the wait before a flush or a close does not count as lag', async (t) => 
     socket.text(encoding, text);
     socket.flush(encoding, 'said');
     await socket.frame((frame) => frame.context_id === encoding && frame.flush_id === 'said');
-    // Longer than the 600 ms of speech.
-    await pause(1_200);
+    // Longer than the 600 ms of speech, and than a busy machine is late.
+    await pause(4_000);
     socket.closeContext(encoding);
     await socket.frame((frame) => frame.context_id === encoding && frame.context_closed === true);
   }
