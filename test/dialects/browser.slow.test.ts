@@ -36,7 +36,7 @@ window.failure = (asked) => asked.then(() => 'it was answered', (error) => ({
 
 const skip = missingClients || noBrowser;
 
-t.test('pages of an allowed origin speak; pages of another do not', { skip, timeout: 110_000 }, async (t) => {
+t.test('pages of an allowed origin speak; pages of another do not', { skip, timeout: 280_000 }, async (t) => {
   const { outputFiles } = await build({
     stdin: { contents: script, resolveDir: join(packageRoot, 'test', 'interop') },
     ...{ bundle: true, write: false, format: 'iife', platform: 'browser', logLevel: 'silent' },

@@ -44,7 +44,7 @@ interface Package {
 
 const text = 'Good morning. The kettle is on, and the 👋 paper is at the door!';
 
-t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) => {
+t.test('elevenlabs-js', { skip: missingClients, timeout: 280_000 }, async (t) => {
   const { ElevenLabsClient } = loadClient('@elevenlabs/elevenlabs-js') as Package;
   const service = await startService(t, { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0' });
   const [key = '', brokeKey = '', fullKey = ''] = await createKeys(service.dataDir, [

@@ -90,10 +90,10 @@ t.test('a text that waits is bounded, and many tags take no long time', (t) => {
   t.notOk(reader.isWaiting);
   t.equal(shown(reader.push('<sub alias="a">')), '');
   t.equal(shown(reader.push('z'.repeat(300))), 'z'.repeat(300));
-  const start = performance.now();
+  const start = process.cpuUsage();
   for (const one of ['<', '<a "', "<a '", '<b', '<sub alias="x">y', '<break time="1s"/>w ', '<!-', '<a "x" '])
     readTags(one.repeat(1_000_000 / one.length));
-  const passed = performance.now() - start;
+  const passed = process.cpuUsage(start).user / 1_000;
   t.ok(passed < 4_000, `8 MB in ${passed.toFixed(0)} ms`);
   t.end();
 });

@@ -66,7 +66,7 @@ const observeSockets = (t: Test): ElevenLabsMessage[] => {
 const STREAM = 'elevenlabs:/v1/text-to-speech/:voice/stream';
 const SOCKET = 'elevenlabs:/v1/text-to-speech/:voice/multi-stream-input';
 
-t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) => {
+t.test('LiveKit Agents', { skip: missingClients, timeout: 280_000 }, async (t) => {
   // The plugin reports a failed request as an event, and leaves its rejected promise unhandled.
   const ignore = (): void => undefined;
   process.on('unhandledRejection', ignore);

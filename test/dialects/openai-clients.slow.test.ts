@@ -69,7 +69,7 @@ const errorOf = async (answer: Promise<unknown>): Promise<APIError> => {
   throw new Error('it was answered');
 };
 
-t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t) => {
+t.test('clients of OpenAI', { skip: missingClients, timeout: 280_000 }, async (t) => {
   const service = await startService(t, { OPENAI_PORT: '0', SYNTHESIS_THREADS: '1' });
   const baseURL = `http://127.0.0.1:${String(service.dialectPorts['openai'])}/v1`;
   const [brokeKey = ''] = await service.makeKeys(1, 0);

@@ -139,7 +139,8 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
       let isOver = false;
       const asking = askOn(() => isOver);
       const upgraded = upgrade(from, to);
-      t.ok(await until(() => linesOf(from, 'draining').length > 0));
+      // When the new process is ready, which may take long beside all that is asked.
+      t.ok(await until(() => linesOf(from, 'draining').length > 0, 120_000));
       t.ok((linesOf(from, 'draining')[0]?.['inFlight'] as number) >= 2, 'both are in flight');
       t.match(await idle.closing(), { code: 1001 });
       const late = await openWs(proxy.port, key, { ca: proxy.certificate });

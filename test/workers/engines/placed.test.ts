@@ -271,7 +271,7 @@ const startHolder = async (t: Test, state: GpuState, code: string): Promise<Work
 const hangs = "state.hold(() => new Promise(() => port.postMessage('held')));";
 
 t.test('one call of the GPU at a time, and a thread that hangs in one makes it lost', async (t) => {
-  const state = new GpuState(undefined, 50);
+  const state = new GpuState(undefined, 500);
   await state.hold(async () => {
     await t.rejects(state.hold(nothing), /second call of the GPU/);
   });
@@ -279,7 +279,7 @@ t.test('one call of the GPU at a time, and a thread that hangs in one makes it l
   await t.rejects(state.hold(nothing, true), GpuBusyError);
   const startMs = performance.now();
   for (let run = 0; run < 20; run++) await t.rejects(state.hold(nothing, true), GpuBusyError);
-  t.ok(performance.now() - startMs < 20 * 50, 'the next runs of a step do not wait');
+  t.ok(performance.now() - startMs < 20 * 500, 'the next runs of a step do not wait');
   t.notOk(state.isLost, 'the watchdog decides that');
   t.notOk(state.loseIfHeldBy(threadId + 1));
   t.notOk(state.isLost, 'a thread that hangs elsewhere is no fault of the GPU, which another one uses');
