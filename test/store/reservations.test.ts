@@ -114,6 +114,16 @@ t.test('a claim has the whole sum, so that one without an answer changes nothing
   t.match(credit.claims(1), [{ kept: 0, requests: [] }]);
 });
 
+t.test('a small request does not overtake one that waits', async (t) => {
+  const { credit, decided, wait, answer } = alone();
+  wait('a', 5, 100);
+  answer(credit.claims(0), Infinity);
+  t.not(wait('large', 900), null);
+  t.not(wait('small', 10), null);
+  answer(credit.claims(0), Infinity);
+  t.strictSame(decided, ['a admitted', 'large admitted', 'small admitted']);
+});
+
 t.test('text that comes word by word has credit ahead, until its last lease ends', async (t) => {
   const { credit, decided, wait, answer } = alone();
   wait('a', 5, 100);
