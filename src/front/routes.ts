@@ -48,6 +48,12 @@ export const withExchange = (
   spare: HttpResponse | null,
   handle: Handler,
 ): void => {
+  // Its client has reset the connection, and the system does not know its address any more. The handler of the one who
+  // counted it last is still in its place, and is called.
+  if (res.getRemoteAddressAsText().byteLength === 0) {
+    res.close();
+    return;
+  }
   let exchange: Exchange | undefined;
   try {
     exchange = new Exchange(res, services, route, req, spare);

@@ -160,6 +160,31 @@ t.test('a connection of a stranger counts once, whatever it asks for', async (t)
   t.equal(strangersOf(front), 0);
 });
 
+t.test(
+  'a connection that is reset just before its request is read is given back to its address',
+  async (t) => {
+    const front = await startFront(t, { bounds: { connectionsMax: 200 } });
+    const { connections } = front.server.shared;
+    const [first, ...fresh] = await openFrom(t, front.port, '127.0.0.1', 21);
+    const waiting = await openFrom(t, front.port, '127.0.0.1', 20);
+    for (const socket of waiting) t.equal(await answerTo(socket, speakers), 'HTTP/1.1 200');
+    await eventually(() => strangersOf(front) === 41);
+    const resets = [...fresh, ...waiting];
+    // Its request is read in the same turn of the loop, before theirs.
+    const authenticate = front.admission.authenticate.bind(front.admission);
+    front.admission.authenticate = (header) => {
+      for (const socket of resets) socket.resetAndDestroy();
+      return authenticate(header);
+    };
+    first!.write(speakers);
+    for (const [index, socket] of resets.entries())
+      socket.write([speakers, requestBytes(speak('/v1/tts')), handshakeWith(GOOD_KEY)][index % 3]!);
+    await eventually(() => connections.open === 1);
+    t.equal(strangersOf(front), 1);
+    t.equal(connections.strangers.countOf(''), 0);
+  },
+);
+
 t.test('a client that names another address in a PROXY preamble counts for its own', async (t) => {
   const front = await startFront(t, { bounds: { connectionsMax: 100 } });
   const [socket] = await openFrom(t, front.port, '127.0.0.1', 1);
