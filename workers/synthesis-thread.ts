@@ -198,7 +198,8 @@ export const serveSynthesis = async (
           ...{
             slot,
             row: job.urgency === 'file' ? rows.size : row,
-            isFirst: effort === null,
+            // A step of the longest chunks is no first audio, and would raise what that costs.
+            isFirst: effort === null && job.begins !== 'longest',
             longMs,
             open,
             settle,

@@ -2,6 +2,7 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { limits } from '../../src/limits.js';
+import { SYNTHESIS_NICENESS } from '../../src/threads/synthesis-thread.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadPacks, meansOf } from '../../workers/engines/registry.js';
@@ -21,7 +22,7 @@ export interface BareThreadData extends DeviceData {
 const { packs, executionProvider, gpu, voice, text, control } = workerData as BareThreadData;
 const running = new Int32Array(control);
 // The priority of this thread alone, as in the service: both yield to other programs alike.
-setPriority(10);
+setPriority(SYNTHESIS_NICENESS);
 const voices = await loadPacks(
   packs,
   meansOf({ executionProvider, gpu, logLevel: 'warn', bounds: limits }, unguarded),

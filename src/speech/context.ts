@@ -351,7 +351,7 @@ export class Context implements SpeechContext {
     return (startMs) => this.#jobs.get(start.segment)?.setStart(startMs);
   }
 
-  #start({ segment, startMs, isAwaited, beginsLong, readySinceMs }: SegmentStart): void {
+  #start({ segment, startMs, isAwaited, begins, readySinceMs }: SegmentStart): void {
     if (segment.index >= this.#announced) {
       this.#sendFlushes();
       this.#announce(segment);
@@ -360,10 +360,9 @@ export class Context implements SpeechContext {
     const { isFile } = this.listener;
     const isShared = isFile || (options.group !== undefined && this.schedule.running.length === 1);
     const share = isShared ? this.#parts.scheduler.shareOf(this.schedule) : undefined;
-    const shortest = hasLongFrames(options.format.encoding) ? 'medium' : 'short';
     const attempt = this.#attempts.get(segment) ?? {
       ...{ seed: randomInt(2 ** 32), isFirst: isAwaited && !isFile, retries: 0 },
-      begins: isFile ? 'longest' : beginsLong ? 'long' : shortest,
+      begins: begins === 'short' && hasLongFrames(options.format.encoding) ? 'medium' : begins,
     };
     this.#attempts.set(segment, attempt);
     const job = {

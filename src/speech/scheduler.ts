@@ -56,8 +56,8 @@ export interface SegmentStart {
   readonly startMs: number;
   /** Its listener waits for first audio. */
   readonly isAwaited: boolean;
-  /** It begins with a longer chunk: its listener does not wait for first audio, or many listeners do, or the machine is full. */
-  readonly beginsLong: boolean;
+  /** Its first chunk. */
+  readonly begins: 'short' | 'long' | 'longest';
   /** Since when it has waited only for a thread. */
   readonly readySinceMs: number;
 }
@@ -91,8 +91,10 @@ interface RunningSegment {
 const MORE_MS = 2_000;
 /** More than an encoder holds back of the audio that it was given. */
 const HELD_BACK_MS = 250;
-/** With more running segments for each thread whose listeners wait for first audio, there is a crowd. */
+/** With more running segments for each thread, there is a crowd. */
 const CROWD_PER_THREAD = 4;
+/** In a crowd, a listener with so much in hand gets the longest chunks, which cost less. First audio waits for their steps. */
+const LONGEST_LEAD_MS = 2_000;
 
 /** One context: its segments, and its gate. Only the scheduler changes it. */
 export class ScheduledContext {
@@ -480,10 +482,8 @@ export class Scheduler {
     if (segment === undefined) throw new Error('a context that starts needs a queued segment');
     const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
     const isAwaited = !context.hasHandedAudio && running.length === 0;
-    const beginsLong =
-      !isAwaited ||
-      this.#options.isFull?.() === true ||
-      this.#awaited() > CROWD_PER_THREAD * this.#options.threads;
+    const startMs = context.audio.startOf(segment.index);
+    const begins = this.#beginsOf(options.listener, startMs, isAwaited);
     if (queued.length === 0) this.#waiting.delete(context);
     if (isAwaited && options.account !== undefined)
       for (const other of this.#waiting)
@@ -493,20 +493,26 @@ export class Scheduler {
     if (options.listener.isFile) this.#runningFiles++;
     this.#speaking.add(context);
     context.order = ++this.#order;
-    const startMs = context.audio.startOf(segment.index);
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
     const entry: RunningSegment = { segment, moreMs: 0, move: () => undefined };
     running.push(entry);
     context.audio.started(segment.index, segment.expectedMs);
     this.#hold(context);
-    entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
+    entry.move = options.start({ segment, startMs, isAwaited, begins, readySinceMs });
+  }
+
+  #beginsOf({ clock, isFile }: Listener, startMs: number, isAwaited: boolean): SegmentStart['begins'] {
+    const crowd = CROWD_PER_THREAD * this.#options.threads;
+    if (isFile) return 'longest';
+    if (isAwaited) return this.#options.isFull?.() === true || this.#awaited() > crowd ? 'long' : 'short';
+    return this.#running > crowd && clock.at(startMs) > this.nowMs() + LONGEST_LEAD_MS ? 'longest' : 'long';
   }
 
   /** Contexts that run a segment and whose listeners wait for first audio. */
   #awaited(): number {
     let awaited = 0;
-    for (const { hasHandedAudio, options } of this.#speaking)
-      awaited += hasHandedAudio || options.listener.isFile ? 0 : 1;
+    for (const { hasHandedAudio, isClosed, options } of this.#speaking)
+      awaited += hasHandedAudio || isClosed || options.listener.isFile ? 0 : 1;
     return awaited;
   }
 

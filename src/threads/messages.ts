@@ -87,7 +87,8 @@ export interface SegmentRequest extends Pick<
    * Its first chunk; absent: a short one. One long chunk costs less than several short ones, and in a crowd the last listener
    * waits less. `medium`: of a short one a decoder would make nothing. `long`: its listener does not wait for first audio, or
    * many listeners do, or the machine is full.
-   * `longest`: it belongs to a whole file, whose caller needs nothing before the end.
+   * `longest`: it belongs to a whole file, whose caller needs nothing before the end, or in a crowd to a listener with seconds
+   * in hand.
    */
   readonly begins?: 'short' | 'medium' | 'long' | 'longest';
   /** Silence of this length, and no text. */

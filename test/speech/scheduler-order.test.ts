@@ -41,11 +41,11 @@ class Actor<C> {
     });
   }
 
-  #started({ segment: started, playFromMs, readySinceMs, isAwaited }: Start<C>): void {
+  #started({ segment: started, playFromMs, readySinceMs, isAwaited, begins }: Start<C>): void {
     this.startedEnd = Math.max(this.startedEnd, started.index + 1);
     this.running.push(started);
     const what = `${this.#name}.${started.index} ${playFromMs} ${readySinceMs}`;
-    const line = `start ${what}${isAwaited === true ? ' awaited' : ''}`;
+    const line = `start ${what} ${begins}${isAwaited === true ? ' awaited' : ''}`;
     this.#starts.push(line);
     this.heard.push(line);
   }

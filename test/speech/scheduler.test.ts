@@ -553,6 +553,29 @@ t.test('only the first segment of an utterance is awaited', (t) => {
   t.end();
 });
 
+t.test('in a crowd, a listener with seconds in hand gets the longest chunks', (t) => {
+  const { clock, starts, open } = bench({ threads: 1, jobsMax: 20 });
+  const a = open();
+  for (let index = 0; index < 4; index++) a.enqueue(segment(index));
+  t.equal(last(starts).begins, 'short', 'it is awaited');
+  a.handed(3_000);
+  for (let other = 0; other < 4; other++) open().enqueue(segment(0));
+  a.finished(segment0(starts, a, 0), 3_000);
+  t.match(last(starts), { schedule: a, begins: 'long' }, 'four others are no crowd');
+  open().enqueue(segment(0));
+  t.equal(last(starts).begins, 'short', 'not more than four are awaited');
+  a.finished(segment0(starts, a, 1), 1);
+  t.match(last(starts), { schedule: a, begins: 'longest' });
+  clock.nowMs = 1_100;
+  a.finished(segment0(starts, a, 2), 1);
+  t.match(last(starts), { schedule: a, begins: 'long' }, 'it has less than two seconds in hand');
+  open().enqueue(segment(0));
+  t.equal(last(starts).begins, 'long', 'more than four are awaited');
+  open({}, { framing: 'whole' }).enqueue(segment(0));
+  t.equal(last(starts).begins, 'longest', 'a whole file');
+  t.end();
+});
+
 t.test('a group has a share while it has contexts or segments, and gives it back then', (t) => {
   const { starts, scheduler, open } = bench({ threads: 2, jobsMax: 8 });
   const socket = {};

@@ -257,18 +257,21 @@ export class ScanScheduler implements Policy<ScanContext> {
     const awaited = this.#all().filter(
       (other) => other.running.length > 0 && !other.hasHandedAudio && !other.options.listener.isFile,
     ).length;
-    const beginsLong = !isAwaited || awaited > 4 * this.#options.threads;
+    const startMs = context.startOf(segment.index);
+    const crowd = 4 * this.#options.threads;
+    const hasTime = this.#running > crowd && options.listener.clock.at(startMs) > this.nowMs() + 2_000;
+    const unawaited = options.listener.isFile || (hasTime && !isAwaited) ? 'longest' : 'long';
+    const begins = isAwaited && !options.listener.isFile && awaited <= crowd ? 'short' : unawaited;
     group.running++;
     this.#running++;
     if (options.listener.isFile) this.#runningFiles++;
     context.order = ++this.#order;
-    const startMs = context.startOf(segment.index);
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
     const entry: RunningSegment = { segment, move: () => undefined };
     running.push(entry);
     context.unsent.started(segment.index, segment.expectedMs);
     this.#hold(context);
-    entry.move = options.start({ segment, startMs, isAwaited, beginsLong, readySinceMs });
+    entry.move = options.start({ segment, startMs, isAwaited, begins, readySinceMs });
   }
 
   #next(): ScanContext | undefined {

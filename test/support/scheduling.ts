@@ -6,6 +6,7 @@ import {
   type ScheduledOptions,
   type ScheduledSegment,
   type SchedulerOptions,
+  type SegmentStart,
 } from '../../src/speech/scheduler.js';
 import type { Framing } from '../../src/threads/messages.js';
 import { ClockTable, PlaybackClock } from '../../src/threads/playback-clock.js';
@@ -58,6 +59,7 @@ export interface Start<C = ScheduledContext> {
   readonly playFromMs: number;
   readonly readySinceMs?: number;
   readonly isAwaited?: boolean;
+  readonly begins?: SegmentStart['begins'];
 }
 
 export interface BenchContextOptions<C = ScheduledContext> {
