@@ -67,7 +67,7 @@ const queue = new RunQueue<ContextActor>({
   work: (context) => {
     const end = efforts.begin();
     const speechMs = guarded(context.id, () => context.work());
-    end(encodingNames.indexOf(context.encoding), speechMs ?? 0);
+    efforts.add(encodingNames.indexOf(context.encoding), end(speechMs ?? 0).effort);
     return speechMs !== null;
   },
   dueMs: (context) => context.dueMs,

@@ -7,7 +7,7 @@ import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { JobControl } from '../src/threads/control.js';
-import { EffortTable } from '../src/threads/effort.js';
+import { EffortTable, type Effort } from '../src/threads/effort.js';
 import { ClockTable, type PlaybackClock } from '../src/threads/playback-clock.js';
 import type {
   ChunkMail,
@@ -35,8 +35,6 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 interface JobStep extends BatchStep {
   readonly engine: Engine['batches'];
   readonly slot: number;
-  /** Of its voice in the table of efforts, or of whole files, whose long chunks cost less than those of listeners. */
-  readonly row: number;
   readonly isFirst: boolean;
   readonly longMs: number;
   readonly open: () => SegmentSynthesis;
@@ -49,6 +47,7 @@ interface Stepped {
   readonly chunk: EngineChunk | null;
   readonly startedMs: number;
   readonly passedMs: number;
+  readonly effort: Effort;
 }
 
 /** Several steps are of one engine, which makes batches. @returns what each made, or why it cannot go on */
@@ -130,14 +129,16 @@ export const serveSynthesis = async (
     setStepping(false);
     const costMs = usesGpu ? (monotonicMs() - startedMs) / running.length : undefined;
     for (const [place, result] of results.entries()) {
-      const { row, isFirst, open, settle, fail } = running[place]!;
+      const { isFirst, open, settle, fail } = running[place]!;
       if (result.status === 'rejected') {
         fail(result.reason);
         continue;
       }
       const chunk = result.value;
       const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / open().sampleRateHz;
-      settle({ chunk, startedMs, passedMs: end(row, speechMs, isFirst, costMs) });
+      const ended = end(speechMs, isFirst, costMs);
+      efforts.add(rows.size, ended.effort);
+      settle({ chunk, startedMs, ...ended });
     }
   };
 
@@ -165,6 +166,7 @@ export const serveSynthesis = async (
     const open = () => (synthesis ??= voices.open(job));
     let samples = 0;
     let madeMs = 0;
+    const parts: Effort[] = [];
     const due = dueOf(job, () => madeMs);
     const { share } = due;
     // If the actor thread ended, the job goes on without a port: the front thread is about to cancel it.
@@ -182,6 +184,9 @@ export const serveSynthesis = async (
     const done = (made: SynthesisEffort): SynthesisResult => {
       const mail: ChunkMail = { type: 'segment-done', contextId, segment, samples };
       actorPorts.get(actor)?.postMessage(mail);
+      // Long chunks of a whole file cost less than those of listeners. Of a segment that was cancelled, the first step has all
+      // that its analysis costs, and little speech.
+      if (job.urgency !== 'file') for (const part of parts) efforts.add(row, part);
       return { type: 'done', samples, effort: made };
     };
     if (job.pauseMs !== undefined) {
@@ -197,7 +202,6 @@ export const serveSynthesis = async (
           ...{ engine: voices.batchesOf?.(voiceId), window: synthesis?.window ?? 0 },
           ...{
             slot,
-            row: job.urgency === 'file' ? rows.size : row,
             // A step of the longest chunks is no first audio, and would raise what that costs.
             isFirst: effort === null && job.begins !== 'longest',
             longMs,
@@ -214,6 +218,7 @@ export const serveSynthesis = async (
       });
       if (stepped === null) return { type: 'cancelled', effort };
       const { chunk, startedMs, passedMs } = stepped;
+      parts.push(stepped.effort);
       const before: SynthesisEffort = effort ?? { startedMs, computeMs: 0 };
       effort = { ...before, computeMs: before.computeMs + passedMs };
       if (control.isCancelled(slot)) return { type: 'cancelled', effort };

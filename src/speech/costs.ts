@@ -118,7 +118,7 @@ export class Costs {
     this.#measured(this.#encodings, encoding, { cpu, beginMs: 0 });
   }
 
-  /** Counts what the threads did. @param voices `null`: whole files */
+  /** Counts what the threads did. @param voices of segments that were complete, for listeners; `null`: all work */
   add(voices: ReadonlyMap<string | null, Effort>, encodings: ReadonlyMap<Encoding, Effort>): void {
     this.#add(this.#voices, voices, UNKNOWN);
     this.#add(this.#encodings, encodings, UNKNOWN_ENCODING);

@@ -285,7 +285,8 @@ export class Dispatcher implements Speech {
     this.#frontCpuMs += frontMs;
     const { voices, encodings } = this.threads.takeEffort();
     this.#costs.add(voices, encodings);
-    const speechMs = [...voices.values(), ...encodings.values()].reduce((sum, { cpuMs }) => sum + cpuMs, 0);
+    let speechMs = voices.get(null)?.cpuMs ?? 0;
+    for (const { cpuMs } of encodings.values()) speechMs += cpuMs;
     if (idleMs !== null && this.#idleCpuMs !== null)
       this.#cores.add(nowMs, nowMs - this.#measuredMs, idleMs - this.#idleCpuMs, speechMs, frontMs);
     this.#measuredMs = nowMs;

@@ -91,9 +91,8 @@ interface RunningSegment {
 const MORE_MS = 2_000;
 /** More than an encoder holds back of the audio that it was given. */
 const HELD_BACK_MS = 250;
-/** With more running segments for each thread, there is a crowd. */
+/** With more running segments for each thread, there is a crowd. In it, a listener with so much in hand gets the longest chunks. */
 const CROWD_PER_THREAD = 4;
-/** In a crowd, a listener with so much in hand gets the longest chunks, which cost less. First audio waits for their steps. */
 const LONGEST_LEAD_MS = 2_000;
 
 /** One context: its segments, and its gate. Only the scheduler changes it. */

@@ -1,7 +1,7 @@
 /**
  * What the work of one thread has cost, in memory that it shares with the front thread: a row for each voice of a synthesis
- * thread, or for each encoding of an actor thread. The thread adds to the totals, and the front thread reads what they
- * grew by, without a message.
+ * thread and one for all its work, or a row for each encoding of an actor thread. The thread adds to the totals, and the front
+ * thread reads what they grew by, without a message.
  */
 import { monotonicMs } from '../monotonic.js';
 
@@ -58,24 +58,27 @@ export class EffortTable {
   /**
    * Its thread: work begins.
    *
-   * @returns ends it, for each thing that it made: the caller passes the speech, and gets the milliseconds that passed.
-   *   `costMs` is what it costs if the thread waits for a GPU in it
+   * @returns ends it, for each thing that it made: the caller passes the speech, and gets its cost and the milliseconds that
+   *   passed. `costMs` is what it costs if the thread waits for a GPU in it
    */
-  begin(): (row: number, speechMs: number, isFirst?: boolean, costMs?: number) => number {
+  begin(): (speechMs: number, isFirst?: boolean, costMs?: number) => { effort: Effort; passedMs: number } {
     const startMs = monotonicMs();
     const startCpuMs = threadCpuMs();
     let aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
-    return (row, speechMs, isFirst = false, costMs) => {
+    return (speechMs, isFirst = false, costMs) => {
       this.#endedCpuMs = threadCpuMs();
       const ownMs = costMs ?? this.#endedCpuMs - startCpuMs;
       const first = isFirst ? { begun: 1, beginMs: ownMs } : { begun: 0, beginMs: 0 };
       const effort = { cpuMs: ownMs + aroundCpuMs, speechMs, ...first };
       aroundCpuMs = 0;
-      // Only its own thread writes to it.
-      for (const [column, field] of fields.entries())
-        this.#totals[row * fields.length + column]! += effort[field];
-      return monotonicMs() - startMs;
+      return { effort, passedMs: monotonicMs() - startMs };
     };
+  }
+
+  /** Its thread: counts work in a row. Only it writes to the totals. */
+  add(row: number, effort: Effort): void {
+    for (const [column, field] of fields.entries())
+      this.#totals[row * fields.length + column]! += effort[field];
   }
 
   /** Its thread: what it does until the next work belongs to none. */

@@ -102,7 +102,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return this.#all.flatMap(({ pool }) => pool.ready);
   }
 
-  /** What synthesis has cost since this was last called; `null` stands for whole files. */
+  /** What synthesis has cost since this was last called; `null`: all of it, by voice: complete segments for listeners. */
   *takeEffort(): Iterable<readonly [voiceId: string | null, Effort]> {
     for (const { loadedPacks, pool } of this.#all)
       for (const { effort } of pool.ready)

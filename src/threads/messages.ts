@@ -44,7 +44,7 @@ export interface SynthesisThreadData {
   readonly control: SharedArrayBuffer;
   /** Backs `Vitals`. */
   readonly vitals: SharedArrayBuffer;
-  /** Backs `EffortTable`: a row for each voice, in the order of the packs, and one for whole files. */
+  /** Backs `EffortTable`: a row for each voice, in the order of the packs, and one for all work. */
   readonly effort: SharedArrayBuffer;
   /** Backs `ClockTable`. */
   readonly clocks: SharedArrayBuffer;

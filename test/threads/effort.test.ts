@@ -14,11 +14,11 @@ const burn = (ms: number): void => {
 t.test('CPU time between two pieces of work counts for the second, beside its own', (t) => {
   const table = new EffortTable(2);
   burn(50);
-  table.begin()(0, 100, true);
+  table.add(0, table.begin()(100, true).effort);
   burn(50);
   const end = table.begin();
   burn(20);
-  end(1, 200, true);
+  table.add(1, end(200, true).effort);
   const [first, second] = [table.take(0), table.take(1)];
   t.match(
     first,
@@ -34,22 +34,22 @@ t.test('CPU time between two pieces of work counts for the second, beside its ow
 
 t.test('work that is no speech can be left out', (t) => {
   const table = new EffortTable(1);
-  table.begin()(0, 100);
+  table.add(0, table.begin()(100).effort);
   burn(50);
   table.leaveOut();
-  table.begin()(0, 100);
+  table.add(0, table.begin()(100).effort);
   t.ok(table.take(0).cpuMs < 50);
   t.end();
 });
 
 t.test('work on a GPU has the cost that is given, and what was before it counts once', (t) => {
   const table = new EffortTable(2);
-  table.begin()(0, 0);
+  table.add(0, table.begin()(0).effort);
   table.take(0);
   burn(10);
   const end = table.begin();
-  end(0, 100, true, 5);
-  end(1, 100, false, 5);
+  table.add(0, end(100, true, 5).effort);
+  table.add(1, end(100, false, 5).effort);
   const [first, second] = [table.take(0), table.take(1)];
   t.match(first, { begun: 1, beginMs: 5 });
   t.ok(first.cpuMs >= 15, `${first.cpuMs} ms`);

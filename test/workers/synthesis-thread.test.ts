@@ -80,6 +80,26 @@ t.test('the work of a whole file counts, but not as a cost of its voice', async 
   port.close();
 });
 
+t.test('the cost of a voice is that of complete segments: clients that leave do not change it', async (t) => {
+  const thread = await start(t);
+  const all = packs.flatMap(({ voices }) => voices).length;
+  const port = thread.link(0)!;
+  const left = jobOf(request(1, 'low', 'a'.repeat(10_000)), monotonicMs());
+  thread.start(left);
+  await once(port, 'message');
+  left.cancel();
+  t.match(await left.outcome, { type: 'cancelled' });
+  t.match(thread.effort.take(0), { cpuMs: 0, speechMs: 0, begun: 0 });
+  t.ok(thread.effort.take(all).speechMs > 0, 'it counts as work');
+  const heard = jobOf(request(2, 'low', 'a'.repeat(15)), monotonicMs());
+  thread.start(heard);
+  t.match(await heard.outcome, { type: 'done' });
+  const cost = thread.effort.take(0);
+  t.match(cost, { begun: 1 });
+  t.equal(cost.speechMs, thread.effort.take(all).speechMs);
+  port.close();
+});
+
 t.test('each job has deadlines at the rate of its voice', async (t) => {
   const thread = await start(t);
   const port = thread.link(0)!;
