@@ -91,7 +91,7 @@ void t.test('the ops listener says that voices load, and then that the service i
   const opsPort = await freePort();
   const service = spawnService(t, { ...oneThread, OPS_PORT: String(opsPort) });
   const answers = new Set<string | null>();
-  await until(async () => answers.add(await readiness(opsPort)).has('200 | ready'));
+  await until(async () => answers.add(await readiness(opsPort)).has('200 | ready'), 120_000);
   answers.delete(null);
   t.strictSame([...answers], ['503 | not ready | voices are loading', '200 | ready']);
   await service.listening();

@@ -65,7 +65,7 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
   };
   /** Fails with the last log entries of the unit if it does not become ready. */
   const becomesReady = async (t: Test, port: number): Promise<void> => {
-    const ready = await until(() => isReady(port));
+    const ready = await until(() => isReady(port), 120_000);
     t.ok(ready, ready ? 'is ready' : `not ready: ${JSON.stringify(units.log(port).slice(-5))}`);
   };
   const linesOf = (port: number, msg: string) => units.log(port).filter((line) => line.msg === msg);
