@@ -89,7 +89,7 @@ t.test('a segment whose threads die in no step runs again a few times, not for e
     ending: 'failed',
     reason: 'its synthesis threads kept ending',
   });
-  t.equal(dispatcher.threads.restarts.synthesis, 2);
+  await eventually(() => dispatcher.threads.restarts.synthesis === 2);
   await untilWhole(dispatcher);
   t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
   t.ok(await dispatcher.close(30_000));
