@@ -120,7 +120,7 @@ export const limits = {
   expectedAudioMsPerLeaseMax: 80_000,
   /** Bytes of unsent audio of all contexts; one that holds more than a sixteenth of what its account may still take gets no further segment. */
   unsentAudioBytesMax: 1_024 * MiB,
-  /** Retries of a segment after its thread died in a step of another utterance. */
+  /** Retries of a segment whose thread ended in no step, so that the segment may be the cause; other retries have no bound. */
   segmentRetriesMax: 3,
 
   /** mp3 encoders that an actor thread makes in advance: 0.7 MiB and some milliseconds each. */

@@ -415,14 +415,18 @@ export class Context implements SpeechContext {
       this.#attempts.delete(segment);
       scheduler.finished(this.schedule, segment, audioMs);
       this.renew();
-    } else if (outcome.type === 'interrupted') this.#retry(segment);
+    } else if (outcome.type === 'interrupted') this.#retry(segment, outcome.inStep);
     else this.#failSegment(segment, outcome.type === 'failed' ? outcome.reason : 'its segment was cancelled');
   }
 
-  /** The segment's thread died in another job's step: it runs again. The actor drops the samples that it has already. */
-  #retry(segment: ScheduledSegment): void {
+  /**
+   * The segment's thread ended, but in no step of it: it runs again. The actor drops the samples that it has already. What
+   * ended in another job's step does not count.
+   */
+  #retry(segment: ScheduledSegment, inStep: boolean): void {
     const attempt = this.#attempts.get(segment);
-    if (this.#over || attempt === undefined || ++attempt.retries > this.#parts.bounds.segmentRetriesMax)
+    if (attempt !== undefined && !inStep) attempt.retries++;
+    if (this.#over || attempt === undefined || attempt.retries > this.#parts.bounds.segmentRetriesMax)
       this.#failSegment(segment, 'its synthesis threads kept ending');
     else this.#parts.scheduler.requeue(this.schedule, segment);
   }

@@ -58,4 +58,8 @@ export class JobControl {
   isStepping(slot: number): boolean {
     return Atomics.load(this.#stepping, slot) === 1;
   }
+
+  get isAnyStepping(): boolean {
+    return this.#stepping.some((_, slot) => this.isStepping(slot));
+  }
 }

@@ -24,7 +24,7 @@ export interface Generation {
   readonly number: number;
   readonly voices: VoiceCatalogue;
   readonly packs: readonly VoicePack[];
-  /** These, and packs that are out: they made a thread hang. */
+  /** These, and packs that are out: they made a thread hang, or several die. */
   readonly loadedPacks: readonly VoicePack[];
   /** What was found beside the packs and cannot be used. */
   readonly findings: readonly PackFinding[];
@@ -51,7 +51,7 @@ interface GenerationsEvents {
   overdue: [];
   /** The older generation is closed. */
   closed: [];
-  /** The pack made a thread hang: its files must not be loaded again. */
+  /** The pack made a thread hang, or several die: its files must not be loaded again. */
   'pack-hung': [stamp: string, fault: string];
 }
 
@@ -298,11 +298,14 @@ export class Generations extends EventEmitter<GenerationsEvents> {
 
   /** Its voices leave the catalogue, of each generation that has these files. */
   #takeOut(live: Live, { name, stamp }: VoicePack): void {
-    const fault = 'its model did not end, and hangs a thread: it is read again when its files change';
+    const fault = 'it hung a thread, or ended several: it is read again when its files change';
     live.packs = live.packs.filter((pack) => pack.name !== name);
     live.voices = catalogueOf(live.packs);
     live.findings = [...live.findings, { pack: name, fault: `${name}: ${fault}` }];
-    this.#log.error({ pack: name, generation: live.number }, 'a voice pack is out: its model hangs a thread');
+    this.#log.error(
+      { pack: name, generation: live.number },
+      'a voice pack is out: it hung a thread, or ended several',
+    );
     if (stamp === undefined) return;
     this.emit('pack-hung', stamp, fault);
     for (const { pool } of this.#all) pool.takeOut((pack) => pack.stamp === stamp);

@@ -55,6 +55,11 @@ export class GpuState {
     return Atomics.load(this.#fields, LOCK) === fieldOf(id) && this.lose();
   }
 
+  /** A load of this thread would wait for another thread. */
+  isBusyFor(id: number): boolean {
+    return ![NONE, fieldOf(id)].includes(Atomics.load(this.#fields, LOCK));
+  }
+
   /** A thread is over. It may have been ended between the lock and its call. */
   freeFrom(id: number): void {
     if (Atomics.compareExchange(this.#fields, LOCK, fieldOf(id), NONE) === fieldOf(id))

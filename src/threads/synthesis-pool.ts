@@ -5,12 +5,12 @@
  * native code it cannot be ended, and another starts beside it. A thread that hangs in the pool's first load is not
  * replaced: the pool is then useless.
  *
- * A pack that makes a thread hang inside native code is out: its model would hang the replacement, too.
+ * A pack in whose step a thread hangs is out, and so is one in whose steps several die: it would do the same to the replacements.
  */
 import { EventEmitter, once } from 'node:events';
 import type { Clock } from '../monotonic.js';
 import { GpuState } from './gpu.js';
-import { HANGS, Job, SynthesisThread } from './synthesis-thread.js';
+import { Job, SynthesisThread } from './synthesis-thread.js';
 import type { JobOutcome, JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
 import type { PlaybackClock } from './playback-clock.js';
 import type { LongStep, VoicePack } from './voices.js';
@@ -62,7 +62,7 @@ interface SynthesisPoolEvents {
   changed: [];
   /** A job needed a pack that was not loaded. */
   'pack-loaded': [ms: number];
-  /** The pack made a thread hang inside native code: its jobs fail from now on. */
+  /** The pack made a thread hang, or several die: its jobs fail from now on. */
   'pack-hung': [pack: VoicePack];
   /** A thread that died or hangs is replaced. */
   restart: [];
@@ -72,6 +72,9 @@ interface SynthesisPoolEvents {
 const LONG_STEP_FACTOR = 2;
 /** Milliseconds before a thread that died while it loaded is replaced: its replacement may die too. */
 const RESTART_DELAY_MS = 1_000;
+/** Threads that may die in steps of a pack within this time. A heap can be full by the work of others when a step asks for more. */
+const DEATHS_MAX = 2;
+const DEATHS_WITHIN_MS = 600_000;
 
 /** Voices that take too long to load. The message is one line for the operator. A thread may hang inside native code. */
 export class VoicesHangError extends Error {
@@ -92,7 +95,10 @@ const within = async (ms: number, event: Promise<unknown>): Promise<boolean> => 
 /** The most threads that run long steps. */
 export const longThreadsOf = (threads: number): number => Math.max(1, threads - 1);
 
-const packHangs: JobOutcome = { type: 'failed', reason: HANGS };
+const packIsOut: JobOutcome = { type: 'failed', reason: 'its voice pack hung a thread, or ended several' };
+
+const isOf = ({ voices }: VoicePack, voiceIds: readonly string[]): boolean =>
+  voices.some(({ id }) => voiceIds.includes(id));
 
 const fewestJobs = (threads: readonly SynthesisThread[]): SynthesisThread | undefined => {
   let best: SynthesisThread | undefined;
@@ -111,6 +117,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   readonly #waiting: Job[] = [];
   /** Of the packs that are out. */
   readonly #outVoices = new Set<string>();
+  #deaths: readonly { readonly atMs: number; readonly steppingVoices: readonly string[] }[] = [];
   readonly #restartTimers = new Set<NodeJS.Timeout>();
   #size: number;
   /** All threads were ready once. */
@@ -175,7 +182,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   run(request: JobRequest, clock: PlaybackClock, startMs: number): Job {
     const job = new Job(request, clock, startMs, this.longStep(request.settings.voiceId) !== undefined);
     void job.outcome.then(() => this.#serveWaiting());
-    if (this.#outVoices.has(request.settings.voiceId)) job.settle(packHangs);
+    if (this.#outVoices.has(request.settings.voiceId)) job.settle(packIsOut);
     this.#waiting.push(job);
     this.#serveWaiting();
     return job;
@@ -189,9 +196,9 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     const pack = others.find(isPack);
     if (pack === undefined || pack.voices.some(({ id }) => this.#outVoices.has(id))) return;
     for (const { id } of pack.voices) this.#outVoices.add(id);
-    for (const thread of this.#threads) thread.failJobs(this.#outVoices, packHangs);
+    for (const thread of this.#threads) thread.failJobs(this.#outVoices, packIsOut);
     for (const job of this.#waiting)
-      if (this.#outVoices.has(job.request.settings.voiceId)) job.settle(packHangs);
+      if (this.#outVoices.has(job.request.settings.voiceId)) job.settle(packIsOut);
     this.emit('pack-hung', pack);
   }
 
@@ -262,7 +269,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       this.#changed();
     });
     thread.on('pack-loaded', (ms) => this.emit('pack-loaded', ms));
-    thread.on('died', (wasReady) => this.#onDied(thread, wasReady));
+    thread.on('died', (wasReady, steppingVoices) => this.#onDied(thread, wasReady, steppingVoices));
     thread.on('hung', () => this.#onHung(thread));
   }
 
@@ -277,10 +284,14 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.#start();
   }
 
-  #onDied(thread: SynthesisThread, wasReady: boolean): void {
-    const { log } = this.#options;
+  #onDied(thread: SynthesisThread, wasReady: boolean, steppingVoices: readonly string[]): void {
+    const { clock, log } = this.#options;
     this.#threads.delete(thread);
     if (this.#isClosing) return;
+    const atMs = clock();
+    const recent = this.#deaths.filter((death) => death.atMs > atMs - DEATHS_WITHIN_MS);
+    this.#deaths = [...recent, { atMs, steppingVoices }];
+    this.takeOut((pack) => isOf(pack, steppingVoices) && this.#deathsIn(pack) > DEATHS_MAX);
     if (wasReady) {
       log.error({ threadId: thread.threadId }, 'synthesis thread ended; a new one starts');
       this.#startAnother();
@@ -297,23 +308,26 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.#changed();
   }
 
+  #deathsIn(pack: VoicePack): number {
+    return this.#deaths.filter(({ steppingVoices }) => isOf(pack, steppingVoices)).length;
+  }
+
   #onHung(thread: SynthesisThread): void {
     const { hungThreads, bounds, gpu, log } = this.#options;
     const isLoading = !thread.isReady;
-    const { steppingVoices } = thread;
+    const { steppingVoices, threadId } = thread;
     const isOutside = thread.abandon();
     const ended = this.#end(thread);
-    if (!isOutside) {
-      this.#threads.delete(thread);
-      // Its successor must not wait for a GPU that does not answer.
-      const { threadId } = thread;
-      if (gpu !== undefined && new GpuState(gpu.state).loseIfHeldBy(threadId))
-        log.warn(
-          { threadId },
-          'the GPU does not answer: the CPU runs all graphs until the service is restarted',
-        );
-      else this.takeOut(({ voices }) => voices.some(({ id }) => steppingVoices.includes(id)));
-    }
+    if (!isOutside) this.#threads.delete(thread);
+    const device = gpu === undefined ? undefined : new GpuState(gpu.state);
+    // Its successor must not wait for a GPU that does not answer.
+    if (!isOutside && device?.loseIfHeldBy(threadId))
+      log.warn(
+        { threadId },
+        'the GPU does not answer: the CPU runs all graphs until the service is restarted',
+      );
+    // A pack is not to blame for a hang between two steps, or while its load waits for the GPU.
+    else if (!isOutside || !device?.isBusyFor(threadId)) this.takeOut((pack) => isOf(pack, steppingVoices));
     const mayReplace = isOutside || hungThreads.add(ended);
     const isFirstLoad = isLoading && !this.#hasLoaded;
     this.#loadFaults.delete(thread);

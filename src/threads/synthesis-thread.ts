@@ -48,11 +48,11 @@ export type JobRequest = Omit<SynthesisJob, 'slot'>;
 /** `failed` also stands for a job whose step killed its thread, or hangs: running it again would do so again. */
 export type JobOutcome =
   | SynthesisResult
-  /** The thread died, or hangs, in another job's step. */
-  | { readonly type: 'interrupted' };
-
-/** Why a job fails in whose step the thread hangs, or whose pack hung a thread. */
-export const HANGS = 'its synthesis thread hangs';
+  | {
+      readonly type: 'interrupted';
+      /** The thread died, or hangs, in another job's step; false: in no step, so this job may be the cause. */
+      readonly inStep: boolean;
+    };
 
 /** A segment that was given to a pool. It waits until a thread has room. */
 export class Job {
@@ -163,7 +163,7 @@ interface SynthesisThreadEvents {
   'load-failed': [reason: string];
   /** A job needed a pack that was not loaded. */
   'pack-loaded': [ms: number];
-  died: [wasReady: boolean];
+  died: [wasReady: boolean, steppingVoices: readonly string[]];
   /** It hangs in a step, or with an event loop that does not turn; or its load takes too long. */
   hung: [];
 }
@@ -291,7 +291,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     const isOutside = this.#vitals.closeGuard();
     for (const [slot, job] of this.#jobs) {
       this.#control.cancel(slot);
-      job.settle(this.#outcomeIfOver(slot, HANGS));
+      job.settle(this.#outcomeIfOver(slot, 'its synthesis thread hangs'));
     }
     return isOutside;
   }
@@ -358,7 +358,8 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   }
 
   #outcomeIfOver(slot: number, reason: string): JobOutcome {
-    return this.#control.isStepping(slot) ? { type: 'failed', reason } : { type: 'interrupted' };
+    if (this.#control.isStepping(slot)) return { type: 'failed', reason };
+    return { type: 'interrupted', inStep: this.#control.isAnyStepping };
   }
 
   #onHello(message: SynthesisHello): void {
@@ -404,6 +405,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     this.#unwatch();
     // Else piscina would start another thread, which nothing watches.
     void this.#piscina.destroy();
-    setImmediate(() => this.emit('died', this.#hello !== undefined));
+    const { steppingVoices } = this;
+    setImmediate(() => this.emit('died', this.#hello !== undefined, steppingVoices));
   }
 }

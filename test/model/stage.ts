@@ -311,7 +311,7 @@ export class Stage {
     const samples = job.text.length * MS_A_CHARACTER;
     if (job.isCancelled) job.settle({ type: 'cancelled', effort: null });
     else if (how === 'failed') job.settle({ type: 'failed', reason: 'scheduled' });
-    else if (how === 'interrupted') job.settle({ type: 'interrupted' });
+    else if (how === 'interrupted') job.settle({ type: 'interrupted', inStep: false });
     else {
       this.#lines[job.contextId]?.made.set(job.segment, job.text);
       job.settle({ type: 'done', samples, effort: { startedMs: this.#nowMs, computeMs: 1 } });

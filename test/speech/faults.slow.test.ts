@@ -74,13 +74,22 @@ for (const marker of ['!actor-exit', '!actor-throw'])
     },
   );
 
-t.test('a segment runs again a few times, not for ever', async (t) => {
-  const bounds = { segmentRetriesMax: 1 };
-  const dispatcher = await startPlayed({ threads: 1, bounds });
-  const bystander = speak(dispatcher, `${sentence.slice(0, 40)} !slow`);
-  for (let i = 0; i <= bounds.segmentRetriesMax; i++)
-    t.match(await speak(dispatcher, 'Just !exit now.'), { ending: 'failed' });
-  t.match(await bystander, { ending: 'failed', closes: 1 });
+t.test('a segment runs again after each death in a step of another one', async (t) => {
+  const dispatcher = await startPlayed({ threads: 1, bounds: { segmentRetriesMax: 0 } });
+  const text = `${sentence.slice(0, 40)} !slow`;
+  const bystander = speak(dispatcher, text);
+  for (let i = 0; i < 3; i++) t.match(await speak(dispatcher, 'Just !exit now.'), { ending: 'failed' });
+  t.match(await bystander, { ending: 'closed', letters: text });
+  t.ok(await dispatcher.close(30_000));
+});
+
+t.test('a segment whose threads die in no step runs again a few times, not for ever', async (t) => {
+  const dispatcher = await startPlayed({ threads: 1, bounds: { segmentRetriesMax: 1 } });
+  t.match(await speak(dispatcher, 'Just !late-exit now.'), {
+    ending: 'failed',
+    reason: 'its synthesis threads kept ending',
+  });
+  await eventually(() => dispatcher.threads.restarts.synthesis === 2);
   await untilWhole(dispatcher);
   t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
   t.ok(await dispatcher.close(30_000));

@@ -95,17 +95,22 @@ export interface Outcome {
   closes: number;
 }
 
-export const optionsOf = (granted: Lease, timestamps = false) =>
+export const optionsOf = (granted: Lease, timestamps = false, voiceId = 'scripted') =>
   ({
     lease: granted,
-    settings: { voiceId: 'scripted', temperature: 1, normalizeText: false },
+    settings: { voiceId, temperature: 1, normalizeText: false },
     format: { encoding: 'pcm', sampleRateHz: 24_000 },
     framing: 'stream',
     timestamps,
   }) as const;
 
 /** Speaks a text and reads the letters back from the levels of the samples. */
-export const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promise<Outcome> =>
+export const speak = (
+  dispatcher: Dispatcher,
+  text: string,
+  timestamps = false,
+  voiceId?: string,
+): Promise<Outcome> =>
   new Promise((resolve) => {
     const { account, granted } = lease();
     const samples: Buffer[] = [];
@@ -126,7 +131,7 @@ export const speak = (dispatcher: Dispatcher, text: string, timestamps = false):
         resolve({ ending: frame.type, reason, letters, settled: account.settled, closes: account.closed });
       }
     };
-    const context = opened(dispatcher.open(optionsOf(granted, timestamps), onFrame));
+    const context = opened(dispatcher.open(optionsOf(granted, timestamps, voiceId), onFrame));
     context.append(text);
     context.end();
   });

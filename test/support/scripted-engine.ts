@@ -76,6 +76,8 @@ class ScriptedEngine implements LoadedVoices {
         throw new Error('scripted fault');
       },
       '!exit': () => thread.exit(3),
+      // Before the next step of any job, which begins in a later turn.
+      '!late-exit': () => void setImmediate(() => void thread.exit(3)),
       '!die-inside': () => native(() => thread.exit(3)),
       '!stuck': () => this.#stayStuck(),
       '!inside': () => this.#waitInside(),

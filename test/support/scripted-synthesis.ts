@@ -9,6 +9,10 @@ const exhaustHeap = (): never => {
   for (;;) hoard.push(Array.from({ length: 1_000 }, () => ({})));
 };
 
+const spin = (): never => {
+  for (;;);
+};
+
 const thread: EngineThread = {
   threadId,
   exit: (code) => process.exit(code),
@@ -24,9 +28,9 @@ const thread: EngineThread = {
       });
     },
     '!heap': exhaustHeap,
-    '!spin': () => {
-      for (;;);
-    },
+    '!spin': spin,
+    // Before the next step of any job, which begins in a later turn.
+    '!late-spin': () => void setImmediate(spin),
   },
 };
 

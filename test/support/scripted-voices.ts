@@ -48,4 +48,15 @@ export const voicesOf = (
   };
 };
 
+/** Each voice has a pack of its own. */
+export const voicesByPack = (ids: readonly string[], stamp = 'files'): ScriptedVoices => {
+  const voices = voicesOf(ids);
+  const [pack] = voices.packs;
+  const packs = pack!.voices.map((voice) => ({
+    ...pack!,
+    ...{ name: voice.id, voices: [voice], stamp: `${stamp} of ${voice.id}` },
+  }));
+  return { ...voices, packs, catalogue: catalogueOf(packs) };
+};
+
 export const scriptedVoices = voicesOf(['scripted']);

@@ -3,8 +3,7 @@ import t from 'tap';
 import type { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { lease, long, optionsOf, speak, start, startPlayed } from '../support/dispatch-bench.js';
-import { catalogueOf } from '../../src/threads/voices.js';
-import { voicesOf } from '../support/scripted-voices.js';
+import { voicesByPack, voicesOf } from '../support/scripted-voices.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 import { eventually } from '../support/waiting.js';
 import { opened } from '../support/fake-speech.js';
@@ -270,15 +269,7 @@ t.test('if all threads of older voices hang, the contexts that wait for them fai
 });
 
 /** The default pack, and one of a stranger. */
-const withStranger = (stamp = 'files') => {
-  const voices = voicesOf(['scripted', 'stranger']);
-  const [pack] = voices.packs;
-  const packs = pack!.voices.map((voice) => ({
-    ...pack!,
-    ...{ name: voice.id, voices: [voice], stamp: `${stamp} of ${voice.id}` },
-  }));
-  return { ...voices, packs, catalogue: catalogueOf(packs) };
-};
+const withStranger = (stamp?: string) => voicesByPack(['scripted', 'stranger'], stamp);
 
 /** A context with a voice says this. @returns why it failed, once it did */
 const failing = (dispatcher: Dispatcher, voiceId: string, text: string) => {
@@ -291,41 +282,60 @@ const failing = (dispatcher: Dispatcher, voiceId: string, text: string) => {
   });
 };
 
-t.test('a pack that makes a thread hang in native code is out, and costs one thread', async (t) => {
-  const voices = withStranger();
-  const watchdog = new SteppedWatchdog();
-  const dispatcher = await startPlayed({ voices, watchdog, bounds: steppedBounds });
-  const { generations } = dispatcher.threads;
-  const kept: (readonly string[])[] = [];
-  generations.on('pack-hung', (...stampAndFault) => kept.push(stampAndFault));
-  const idle = openSocket(dispatcher, 'stranger');
-  const neighbour = failing(dispatcher, 'stranger', long.repeat(1_000));
-  const bystander = speak(dispatcher, long);
-  const victim = failing(dispatcher, 'stranger', 'Now !inside it hangs.');
-  await voices.hung();
-  await passUntilSettled(watchdog, victim);
-  const hangs = { type: 'failed', reason: 'its synthesis thread hangs' };
-  t.match(await victim, hangs);
-  t.match(await neighbour, hangs, 'another thread may hang in it, too');
-  t.match(await bystander, { ending: 'closed', letters: long });
+const isOut = { type: 'failed', reason: 'its voice pack hung a thread, or ended several' };
+
+for (const [marker, hungThreads] of [
+  ['!inside', 1],
+  ['!stuck', 0],
+] as const)
+  t.test(`a pack that makes a thread hang is out, and costs one thread: ${marker}`, async (t) => {
+    const voices = withStranger();
+    const watchdog = new SteppedWatchdog();
+    const dispatcher = await startPlayed({ voices, watchdog, bounds: steppedBounds });
+    const { generations } = dispatcher.threads;
+    const kept: (readonly string[])[] = [];
+    generations.on('pack-hung', (...stampAndFault) => kept.push(stampAndFault));
+    const idle = openSocket(dispatcher, 'stranger');
+    const neighbour = failing(dispatcher, 'stranger', long.repeat(1_000));
+    const bystander = speak(dispatcher, long);
+    const victim = failing(dispatcher, 'stranger', `Now ${marker} it hangs.`);
+    await voices.hung();
+    await passUntilSettled(watchdog, victim);
+    t.match(await victim, { type: 'failed', reason: 'its synthesis thread hangs' });
+    t.match(await neighbour, isOut, 'another thread may hang in it, too');
+    t.match(await bystander, { ending: 'closed', letters: long });
+    t.same(dispatcher.voices.speakerIds, ['scripted']);
+    t.same(
+      generations.current.packs.map(({ name }) => name),
+      ['scripted'],
+    );
+    t.throws(() => openSocket(dispatcher, 'stranger'), { name: 'RangeError' });
+    t.match(generations.warnings().at(-1), /^voices: stranger: it hung a thread/);
+    t.match(kept, [['files of stranger', /^it hung a thread/]]);
+    idle.context.append(`Now ${marker} it hangs.`);
+    idle.context.end();
+    await eventually(() => idle.frames.some(({ type }) => type === 'failed'));
+    idle.context.release();
+    t.equal(generations.status().hungThreads, hungThreads);
+    t.equal(dispatcher.threads.restarts.synthesis, 1);
+    t.ok(await generations.load(withStranger('other files')), 'its files are others');
+    t.same(dispatcher.voices.speakerIds, ['scripted', 'stranger']);
+    voices.letGo();
+    await eventually(() => generations.status().hungThreads === 0);
+    t.ok(await dispatcher.close(endMs));
+  });
+
+t.test('a pack in whose steps three threads die is out, and the default one stays', async (t) => {
+  const dispatcher = await startPlayed({ voices: withStranger() });
+  const dies = { type: 'failed', reason: /^its synthesis thread ended/ };
+  for (let i = 0; i < 3; i++) {
+    t.match(await failing(dispatcher, 'scripted', 'Just !exit now.'), dies);
+    t.same(dispatcher.voices.speakerIds, ['scripted', 'stranger']);
+    t.match(await failing(dispatcher, 'stranger', 'Just !exit now.'), dies);
+  }
+  await eventually(() => dispatcher.voices.speakerIds.length === 1);
   t.same(dispatcher.voices.speakerIds, ['scripted']);
-  t.same(
-    generations.current.packs.map(({ name }) => name),
-    ['scripted'],
-  );
-  t.throws(() => openSocket(dispatcher, 'stranger'), { name: 'RangeError' });
-  t.match(generations.warnings(), [/1 synthesis threads hang/, /^voices: stranger: its model did not end/]);
-  t.match(kept, [['files of stranger', /its model did not end/]]);
-  idle.context.append('Now !inside it hangs.');
-  idle.context.end();
-  await eventually(() => idle.frames.some(({ type }) => type === 'failed'));
-  idle.context.release();
-  t.equal(generations.status().hungThreads, 1);
-  t.equal(dispatcher.threads.restarts.synthesis, 1);
-  t.ok(await generations.load(withStranger('other files')), 'its files are others');
-  t.same(dispatcher.voices.speakerIds, ['scripted', 'stranger']);
-  voices.letGo();
-  await eventually(() => generations.status().hungThreads === 0);
+  t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -345,15 +355,12 @@ t.test('a pack that is out is out of the voices of a reload, too, unless its fil
   }
 });
 
-t.test('the default pack stays, and so does one that hangs where its thread can be ended', async (t) => {
-  for (const [voiceId, text] of [
-    ['scripted', 'Now !inside it hangs.'],
-    ['stranger', 'Now !stuck it hangs.'],
-  ] as const) {
+t.test('the default pack stays when it hangs', async (t) => {
+  for (const marker of ['!inside', '!stuck']) {
     const voices = withStranger();
     const watchdog = new SteppedWatchdog();
     const dispatcher = await startPlayed({ voices, watchdog, bounds: steppedBounds });
-    const victim = failing(dispatcher, voiceId, text);
+    const victim = failing(dispatcher, 'scripted', `Now ${marker} it hangs.`);
     await voices.hung();
     await passUntilSettled(watchdog, victim);
     t.match(await victim, { reason: 'its synthesis thread hangs' });

@@ -1,6 +1,6 @@
 /** Threads that hang in a step: the pool ends those that it can, leaves the others behind, and replaces both. */
 import t from 'tap';
-import { voicesOf, type ScriptedVoices } from '../support/scripted-voices.js';
+import { voicesByPack, voicesOf, type ScriptedVoices } from '../support/scripted-voices.js';
 import {
   long,
   sentence,
@@ -97,6 +97,17 @@ t.test('!inside: a thread that comes back after it was given up is ended and sen
   await untilWhole(dispatcher);
   t.same(dispatcher.threads.faults(), []);
   t.same(dispatcher.threads.generations.warnings(), []);
+  t.ok(await dispatcher.close(endMs));
+});
+
+t.test('a thread that hangs between two steps takes no pack out', async (t) => {
+  const voices = voicesByPack(['scripted', 'stranger']);
+  const { dispatcher, watchdog } = await bench({ voices, bounds: { segmentRetriesMax: 0 } });
+  const victim = speak(dispatcher, 'Now !late-spin it hangs.', false, 'stranger');
+  await voices.hung();
+  await watchdog.passUntil(() => dispatcher.threads.restarts.synthesis === 1);
+  t.match(await victim, { ending: 'failed', reason: 'its synthesis threads kept ending' });
+  t.same(dispatcher.voices.speakerIds, ['scripted', 'stranger']);
   t.ok(await dispatcher.close(endMs));
 });
 

@@ -1,15 +1,16 @@
 /** Graphs that no exporter writes: circles, wide fans, fields without end. */
-import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { GraphBuilder } from '../../../scripts/voices/fixtures/graph-builder.js';
 import { echoModel } from '../../../scripts/voices/fixtures/kokoro.js';
 import { piperModel, smallShape, writePiper } from '../../../scripts/voices/fixtures/piper.js';
+import { limits } from '../../../src/limits.js';
 import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
 import { type Model, type Node, elementTypes } from '../../../workers/engines/graph/model.js';
 import { readModel } from '../../../workers/engines/graph/read.js';
 import { MessageWriter } from '../../../workers/engines/graph/wire.js';
-import { modelMessage } from '../../../workers/engines/graph/write.js';
+import { checkRoom, modelMessage } from '../../../workers/engines/graph/write.js';
 import { shapeOf } from '../../../workers/engines/kokoro/graph.js';
 import { piper } from '../../../workers/engines/piper/format.js';
 import { readEntry } from '../../../workers/engines/registry.js';
@@ -115,6 +116,92 @@ t.test('a file of zeros, and a field that is larger than any graph, are refused 
     message: /a text of it has more than \d+ bytes/,
   });
   t.end();
+});
+
+/** A graph with two weights of 1,200 bytes, at these places of a file of 10,000. */
+const writeExternal = (folder: string, places: readonly (readonly [location: string, offset: number])[]) => {
+  const graph = new GraphBuilder(1);
+  const names = places.map((_, i) => graph.floats(Array<number>(300).fill(i)));
+  const at = new Map(names.map((name, i) => [name, { location: places[i]![0], offset: places[i]![1] }]));
+  const model = graph.model([{ name: 'y', type: elementTypes.float32, dims: [300] }], [names[0]!], {});
+  const path = join(folder, 'model.onnx');
+  writeFileSync(
+    path,
+    modelMessage(model, ({ name }) => at.get(name)),
+  );
+  writeFileSync(join(folder, 'a.bin'), Buffer.alloc(10_000));
+  if (!existsSync(join(folder, 'b.bin'))) linkSync(join(folder, 'a.bin'), join(folder, 'b.bin'));
+  return { path, openPath: path };
+};
+
+t.test('weights beside a model are equal, or do not overlap, whatever links lead to them', (t) => {
+  const folder = t.testdir();
+  for (const [first, second] of [
+    [0, 0],
+    [0, 1_200],
+    [5_000, 1_200],
+  ] as const)
+    t.ok(
+      readModel(
+        writeExternal(folder, [
+          ['a.bin', first],
+          ['a.bin', second],
+        ]),
+      ),
+    );
+  for (const places of [
+    [
+      ['a.bin', 0],
+      ['a.bin', 4],
+    ],
+    [
+      ['a.bin', 1_199],
+      ['a.bin', 0],
+    ],
+    [
+      ['a.bin', 0],
+      ['b.bin', 0],
+    ],
+  ] as const)
+    t.throws(() => readModel(writeExternal(folder, places)), {
+      name: 'VoicePackError',
+      message: /model\.onnx: .*overlap in the file of their weights/,
+    });
+  t.end();
+});
+
+t.test('the weights that are derived from a model are about as many as those of its files', async (t) => {
+  const folder = t.testdir();
+  const modelOf = (size: number): Model => {
+    const name = 'weights';
+    const data = { file: join(folder, 'large.bin'), offset: 0, bytes: 4 * size };
+    return {
+      ...new GraphBuilder(1).model([], [], {}),
+      initialisers: new Map([[name, { name, dims: [size], type: elementTypes.float32, data }]]),
+    };
+  };
+  const [part, whole] = [modelOf(900), modelOf(500_000)];
+  writeFileSync(join(folder, 'large.bin'), Buffer.alloc(2_000_000));
+  writeFileSync(join(folder, 'small.onnx'), '');
+  const derived = new DerivedFiles(join(folder, 'derived'));
+  const derive = (name: string) => {
+    const path = join(folder, name);
+    return derived.models([{ path, openPath: path }], 'test', { part, whole });
+  };
+  await t.rejects(derive('small.onnx'), { message: /weights have \d+ bytes, its files only 0/ });
+  const files = await derive('large.bin');
+  const [one, other] = [files.part, files.whole].map((path) => {
+    const [tensor] = readModel({ path, openPath: path }).initialisers.values();
+    return tensor!.data as { offset: number };
+  });
+  t.not(one!.offset, other!.offset, 'weights of another length at the same place are others');
+});
+
+t.test('derived files leave as much of the disk free as spooled results do', async (t) => {
+  const { bavail, blocks, bsize } = statfsSync(t.testdir());
+  const free = Math.min(limits.resultSpoolFreeBytesMin, (blocks * bsize) / 20);
+  await t.rejects(checkRoom(t.testdirName, bavail * bsize - free / 2), { message: /MiB of room: free some/ });
+  await checkRoom(t.testdirName, 0);
 });
 
 const message = () => new MessageWriter();

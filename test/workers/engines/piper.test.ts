@@ -107,6 +107,9 @@ t.test('no run of the model has more than a bounded part of a sentence, or of a 
       'each symbol once, in order',
     );
   }
+  const eight = { ...(piperConfig()['phoneme_id_map'] as object), a: [3, 3, 3, 3, 3, 3, 3, 3], _: [0, 0, 0] };
+  const rich = new IdMaker({ ...piperConfig(), phoneme_id_map: eight } as unknown as PiperConfig);
+  for (const { ids } of rich.ofPhonemes([word(0, 600)])) t.ok(ids.length <= 2 * (symbolsMax + 1) + 5);
   const text = 'a'.repeat(1_500);
   t.equal(maker.ofText({ text, words: wordSpans(text) }).length, 3);
   t.end();
@@ -299,6 +302,10 @@ t.test('a voice that cannot speak is refused with the reason and what to do', as
   await refuses(/espeak\.voice is missing/, { espeak: {} });
   await refuses(/speaker 9 is not one of its 4/, { speaker_id_map: { ann: 9 } });
   await refuses(/config\.audio\.sample_rate must be/, { audio: { sample_rate: 1 } });
+  await refuses(/config\.inference\.length_scale must be .*Maximum<5>/, { inference: { length_scale: 60 } });
+  await refuses(/config\.phoneme_id_map.* must be .*MaxItems<8>/, {
+    phoneme_id_map: { '^': [1], $: [2], _: [0], θ: Array<number>(9).fill(5) },
+  });
   await refuses(/config\.num_speakers must be .*Maximum<10000>/, { num_speakers: 2 ** 32 - 1 });
   const path = join(t.testdirName, 'truncated');
   await writePiper(path, 'echo', echoModel());

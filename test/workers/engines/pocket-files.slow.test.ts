@@ -1,5 +1,5 @@
 /** Files that stand beside the graphs of Pocket TTS: tokenisers and voices in all their forms, and ids by the reference. */
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { echo, smallShape } from '../../../scripts/voices/fixtures/pocket-echo.js';
@@ -177,6 +177,36 @@ t.test('voices are read from files of every form', async (t) => {
       name,
     );
   }
+});
+
+t.test('a state whose tensors are not those of the model is refused, before they are read', async (t) => {
+  const [cache, , step] = mainStates(smallShape);
+  const dims = [2, 1, frames, ...cache!.shape.slice(3)];
+  const count = dims.reduce((product, size) => product * size, 1);
+  const stateOf = (path: string, dtype: string, shape: readonly number[], bytes: number) => {
+    const header = Buffer.from(JSON.stringify({ [path]: { dtype, shape, data_offsets: [0, bytes] } }));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(header.length));
+    return { head: Buffer.concat([length, header]), bytes };
+  };
+  const large = 1_500_000_000;
+  for (const [{ head, bytes }, expected] of [
+    [stateOf(cache!.path, 'F32', dims, large), /cache" has 1500000000 bytes of F32 \[2, 1, 4, 2, 4\]/],
+    [stateOf(cache!.path, 'F32', [2, 1, large / 64, 2, 4], large), /at most float32 \[2, 1, 160, 2, 4\]/],
+    [stateOf(cache!.path, 'F16', dims, 2 * count), /of F16/],
+    [
+      stateOf(step!.path.replace('step', 'offset'), 'I64', [large / 8], large),
+      /offset" has 1500000000 bytes/,
+    ],
+    [stateOf(cache!.path, 'F32', [-1], 4), /header.*shape\[0\] must be/],
+  ] as const)
+    await t.rejects(
+      changed(t, async (pack) => {
+        await writeFile(join(pack, 'sparse.safetensors'), head);
+        await truncate(join(pack, 'sparse.safetensors'), head.length + bytes);
+      }),
+      { name: 'VoicePackError', message: new RegExp(`sparse\\.safetensors: .*${expected.source}`) },
+    );
 });
 
 t.test('a file of voices that is none is refused with its name', async (t) => {

@@ -106,7 +106,9 @@ export class DerivedFiles {
     recipe: string,
     models: Readonly<Record<Name, Model>>,
   ): Promise<Readonly<Record<Name, string>>> {
-    const folder = await this.set(sources, recipe, (target) => writeModels(target, models));
+    let sourceBytes = 0;
+    for (const { openPath } of sources) sourceBytes += (await stat(openPath)).size;
+    const folder = await this.set(sources, recipe, (target) => writeModels(target, models, sourceBytes));
     const files = Object.keys(models).map((name) => [name, join(folder, `${name}.onnx`)]);
     return Object.fromEntries(files) as Record<Name, string>;
   }

@@ -45,10 +45,20 @@ const elementTypeOf = (number: number): ElementType => {
   return number as ElementType;
 };
 
+/** Bytes of weights in a file beside the model. */
+interface ExternalRange {
+  readonly name: string;
+  readonly path: string;
+  readonly inode: number;
+  readonly from: number;
+  readonly to: number;
+}
+
 /** Reads the parts of one model file. The numbers of fields are those of onnx.proto. */
 class Reader {
   readonly #source: ByteSource;
   readonly #file: ModelFile;
+  readonly #ranges: ExternalRange[] = [];
   #graphBytes = 0;
   #values = 0;
 
@@ -75,7 +85,9 @@ class Reader {
       } else if (field.number === 25) functions.push(this.#copy(field));
     }
     if (graph === undefined || irVersion < 1) throw new WireError('it has no graph');
-    return { irVersion, opsets, metadata, functions, ...this.#graph(graph) };
+    const model = { irVersion, opsets, metadata, functions, ...this.#graph(graph) };
+    this.#refuseOverlaps();
+    return model;
   }
 
   #graph(graph: Field): Pick<Model, 'nodes' | 'inputs' | 'outputs' | 'initialisers'> {
@@ -248,7 +260,19 @@ class Reader {
     const length = Number(entry.get('length') ?? bytes);
     if (!(offset >= 0 && length >= 0 && offset + length <= stats.size && stats.isFile()))
       throw new WireError(`"${location}", which has its weights, is too short: copy it again`);
+    if (length > 0) this.#ranges.push({ name, path, inode: stats.ino, from: offset, to: offset + length });
     return { file: path, offset, bytes: length };
+  }
+
+  /** Each range is copied: weights that overlap would be more than their files, as often as there are names. */
+  #refuseOverlaps(): void {
+    const ranges = this.#ranges.toSorted((a, b) => a.inode - b.inode || a.from - b.from || a.to - b.to);
+    for (const [place, { name, path, inode, from, to }] of ranges.entries()) {
+      const before = ranges[place - 1];
+      if (before?.inode !== inode || from >= before.to) continue;
+      if (path !== before.path || from !== before.from || to !== before.to)
+        throw new WireError(`"${before.name}" and "${name}" overlap in the file of their weights`);
+    }
   }
 
   /** The two values of a small message: a key and its value, or a domain and its version. */

@@ -8,7 +8,8 @@ import { FileBytes, MessageWriter } from './wire.js';
 export const externalBytesMin = 1024;
 /** Weights start at a multiple of this in their file: vector instructions read them fastest, and some read no others. */
 const alignment = 64;
-const copiedBytes = 1024 * 1024;
+const MiB = 1024 * 1024;
+const copiedBytes = MiB;
 
 const weightsName = 'weights.bin';
 
@@ -174,13 +175,23 @@ export const withWeights = (model: Model): Model => {
 
 /** Tensors with the same key, in one model file or in one buffer, are written once. */
 const keyOf = ({ data }: Tensor): Buffer | string =>
-  'held' in data ? data.held : `${data.file}:${data.offset}`;
+  'held' in data ? data.held : `${data.file}:${data.offset}:${data.bytes}`;
+
+/** The weights of models may be so many times their sources, and a MiB: they are aligned, and some are added. */
+const sourceFactor = 1.25;
 
 /**
  * Writes models to a folder as `NAME.onnx`, and the weights of all of them to one file beside. Weights are copied in
  * pieces.
+ *
+ * @param sourceBytes of the files that the models were read from
+ * @throws if the weights are far more, or if the disk has no room
  */
-export const writeModels = async (folder: string, models: Readonly<Record<string, Model>>): Promise<void> => {
+export const writeModels = async (
+  folder: string,
+  models: Readonly<Record<string, Model>>,
+  sourceBytes = Infinity,
+): Promise<void> => {
   const places = new Map<Buffer | string, Place>();
   const placed: { readonly tensor: Tensor; readonly offset: number }[] = [];
   const weights = await WeightsFile.create(join(folder, weightsName));
@@ -194,6 +205,8 @@ export const writeModels = async (folder: string, models: Readonly<Record<string
         places.set(keyOf(tensor), { location: weightsName, offset });
         placed.push({ tensor, offset });
       }
+    if (weights.bytes > sourceFactor * sourceBytes + MiB)
+      throw new RangeError(`its weights have ${weights.bytes} bytes, its files only ${sourceBytes}`);
     await checkRoom(folder, weights.bytes);
     for (const { tensor, offset } of placed) await weights.add(tensor, offset);
     await weights.sync();
@@ -211,15 +224,14 @@ export const writeModels = async (folder: string, models: Readonly<Record<string
   }
 };
 
-/** Room on a disk. */
-const MiB = 1024 * 1024;
-/** What must stay free on the disk, which has the store too. */
-const bytesFreeMin = 64 * MiB;
+/** What must stay free on the disk, which has the store too: as much as spooled results leave (`resultSpoolFreeBytesMin`). */
+const bytesFreeMin = 256 * MiB;
+const partFreeMin = 1 / 20;
 
 /** @throws unless there is room for so many bytes more */
 export const checkRoom = async (folder: string, bytes: number): Promise<void> => {
-  const { bavail, bsize } = await statfs(folder);
-  const needed = bytes + bytesFreeMin;
+  const { bavail, blocks, bsize } = await statfs(folder);
+  const needed = bytes + Math.min(bytesFreeMin, partFreeMin * blocks * bsize);
   if (bavail * bsize < needed)
     throw new Error(`the disk of ${folder} has less than ${Math.ceil(needed / MiB)} MiB of room: free some`);
 };

@@ -5,6 +5,8 @@ import { checked, type SampleRateHz } from '../pack.js';
 
 type Positive = number & tags.ExclusiveMinimum<0>;
 type Id = number & tags.Type<'uint32'>;
+/** Published voices have one. */
+type Ids = readonly Id[] & tags.MaxItems<8>;
 
 /** The fields that are used, under their own names. */
 export interface PiperConfig {
@@ -13,11 +15,12 @@ export interface PiperConfig {
   readonly language?: { readonly code?: string };
   readonly inference?: {
     readonly noise_scale?: number & tags.Minimum<0>;
-    readonly length_scale?: Positive;
+    /** Published voices have 1 to 2. */
+    readonly length_scale?: Positive & tags.Maximum<5>;
     readonly noise_w?: number & tags.Minimum<0>;
   };
   readonly phoneme_type?: string;
-  readonly phoneme_id_map: Readonly<Record<string, Id | readonly Id[]>>;
+  readonly phoneme_id_map: Readonly<Record<string, Id | Ids>>;
   readonly vowel_clusters?: readonly (readonly string[])[] | null;
   readonly num_speakers?: number & tags.Type<'uint32'> & tags.Maximum<10_000>;
   readonly speaker_id_map?: Readonly<Record<string, Id>>;

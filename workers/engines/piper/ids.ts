@@ -14,8 +14,8 @@ const marks: Readonly<Record<string, string>> = {
 };
 const sentenceEnds = new Set(['.', '?', '!']);
 /**
- * Symbols of a run of the model; the rest of a longer sentence is another run. The memory and time of the encoder grow with
- * the square: a text of letters whose names are spoken has 1,200 in a segment, which took 400 MiB.
+ * Symbols of a run of the model, if each has one id; the rest of a longer sentence is another run. The memory and time of the
+ * encoder grow with the square: a text of letters whose names are spoken has 1,200 in a segment, which took 400 MiB.
  */
 export const symbolsMax = 512;
 /** About the length of a short sentence. */
@@ -54,9 +54,14 @@ export class IdMaker {
   readonly #map: ReadonlyMap<string, readonly number[]>;
   readonly #clusters: ReadonlySet<string>;
   readonly #longestCluster: number;
+  /** Of a run: fewer if a symbol has several ids. */
+  readonly #symbolsMax: number;
 
   constructor({ phoneme_id_map: map, vowel_clusters: clusters }: PiperConfig) {
     this.#map = new Map(Object.entries(map).map(([symbol, ids]) => [symbol, [ids].flat()]));
+    const mostIds = [...this.#map.values()].reduce((most, { length }) => Math.max(most, length), 1);
+    const padIds = this.#map.get(pad)?.length ?? 0;
+    this.#symbolsMax = Math.floor((2 * symbolsMax) / Math.max(2, mostIds + padIds));
     const known = (clusters ?? []).filter((cluster) => this.#map.has(cluster.join('')));
     this.#clusters = new Set(known.map((cluster) => cluster.join('')));
     this.#longestCluster = known.reduce((most, cluster) => Math.max(most, cluster.length), 1);
@@ -72,7 +77,7 @@ export class IdMaker {
     };
     for (const [place, { word, ipa, after }] of words.entries()) {
       const own = symbolsOf(ipa, word ?? -1);
-      if (symbols.length + own.length >= symbolsMax) endSentence();
+      if (symbols.length + own.length >= this.#symbolsMax) endSentence();
       symbols.push(...own);
       const mark = Array.from(after, (sign) => marks[sign]).find((found) => found !== undefined);
       if (mark !== undefined) symbols.push({ text: mark, word: -1 });
@@ -122,10 +127,10 @@ export class IdMaker {
 
   #runs(symbols: readonly Symbol[]): Sentence[] {
     const starts = Array.from(
-      { length: Math.ceil(symbols.length / symbolsMax) },
-      (_, run) => run * symbolsMax,
+      { length: Math.ceil(symbols.length / this.#symbolsMax) },
+      (_, run) => run * this.#symbolsMax,
     );
-    return starts.map((start) => this.#sentence(symbols.slice(start, start + symbolsMax)));
+    return starts.map((start) => this.#sentence(symbols.slice(start, start + this.#symbolsMax)));
   }
 
   #sentence(symbols: readonly Symbol[]): Sentence {

@@ -16,7 +16,7 @@ import { contentOf, languageOf, named, type Prompts, shareable } from './content
 import type { FiveGraphName, FrameRateHz, PocketData } from './models.js';
 import { bytesOf, type StateSpec, type StateType } from './states.js';
 import { parseSentencePiece, parseVocabulary, type Vocabulary } from './tokeniser.js';
-import { parseNumpy, parseSafetensors, parseVoiceTable, type VoicePrompt } from './voices.js';
+import { checkState, parseNumpy, parseSafetensors, parseVoiceTable, type VoicePrompt } from './voices.js';
 
 /** What exports in five graphs do not say about themselves: the values of the reference. */
 const defaults = {
@@ -229,6 +229,7 @@ export const readFive = async (
     throw new VoicePackError(
       `${path}: the file is missing: without it a voice in a file of states cannot be read`,
     );
+  for (const prompt of prompts.values()) if (prompt.kind === 'state') checkState(prompt, main!);
   const beforeFile = `${at}${bundle?.bos_before_voice_file ?? 'bos_before_voice.npy'}`;
   const hasBefore = bundle?.insert_bos_before_voice === true && folder.files.includes(beforeFile);
   const before = hasBefore ? parseNumpy(await folder.bytes(beforeFile, voicesBytesMax), width) : null;

@@ -3,11 +3,12 @@
  * model after it has read them.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
+import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import { product } from '../graph/model.js';
 import { type FloatArray, readNpy } from '../numpy.js';
-import type { HeldFile } from '../pack.js';
-import type { Corner, StateSpec } from './states.js';
+import { checked, type HeldFile } from '../pack.js';
+import type { Corner, StateSpec, StateType } from './states.js';
 
 /** Vectors: frames x width. Shared by all threads. */
 export interface Embedding {
@@ -113,13 +114,16 @@ const readRange = (file: number, from: number, to: number): Buffer => {
   return bytes;
 };
 
+type Size = number & tags.Type<'uint64'>;
 interface Header {
   readonly [name: string]: {
     readonly dtype: string;
-    readonly shape: readonly number[];
-    readonly data_offsets: readonly [number, number];
+    readonly shape: readonly Size[];
+    readonly data_offsets: readonly [Size, Size];
   };
 }
+
+const validate = typia.createValidate<Header>();
 
 /**
  * A file of Safetensors: a state by names such as `layer/cache`, or one array of vectors.
@@ -132,24 +136,22 @@ export const parseSafetensors = (held: HeldFile, width: number, bytesMax: number
   try {
     const length = Number(readRange(file, 0, 8).readBigUInt64LE());
     if (length > headerBytesMax) throw new RangeError('its header is too long');
-    const header = JSON.parse(readRange(file, 8, 8 + length).toString('utf8')) as Header;
-    const tensors = Object.entries(header)
-      .filter(([name]) => name !== '__metadata__')
-      .map(
-        ([
-          name,
-          {
-            dtype,
-            shape,
-            data_offsets: [from, to],
-          },
-        ]) => {
-          const stored = { name, type: dtype, dims: shape, from: 8 + length + from, to: 8 + length + to };
-          if (!(from >= 0 && to >= from && stored.to <= held.bytes))
-            throw new RangeError('it is a part of a file');
-          return stored;
+    const header = JSON.parse(readRange(file, 8, 8 + length).toString('utf8')) as Record<string, unknown>;
+    delete header['__metadata__'];
+    const tensors = Object.entries(checked(held.path, 'header', validate(header))).map(
+      ([
+        name,
+        {
+          dtype,
+          shape,
+          data_offsets: [from, to],
         },
-      );
+      ]) => {
+        const stored = { name, type: dtype, dims: shape, from: 8 + length + from, to: 8 + length + to };
+        if (!(to >= from && stored.to <= held.bytes)) throw new RangeError('it is a part of a file');
+        return stored;
+      },
+    );
     const [first] = tensors;
     if (tensors.some(({ name }) => name.includes('/'))) return { kind: 'state', file: held, tensors };
     const frames = product(first?.dims ?? []) / width;
@@ -161,10 +163,40 @@ export const parseSafetensors = (held: HeldFile, width: number, bytesMax: number
     const vectors = readRange(file, first!.from, first!.to);
     return embeddingOf(frames, width, (place) => vectors.readFloatLE(4 * place));
   } catch (error) {
+    if (error instanceof VoicePackError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new VoicePackError(`${held.path}: not a voice that can be read: ${reason}`);
   } finally {
     closeSync(file);
+  }
+};
+
+const storedTypes: Readonly<Record<StateType, readonly [bytes: number, names: readonly string[]]>> = {
+  float32: [4, ['F32']],
+  int64: [8, ['I64']],
+  bool: [1, ['BOOL', 'U8']],
+};
+
+/**
+ * A thread reads the state into memory when it needs the voice, and the file may be sparse.
+ *
+ * @throws {VoicePackError} unless its tensors are those of the model, or a first part of them
+ */
+export const checkState = ({ file, tensors }: StoredState, specs: readonly StateSpec[]): void => {
+  for (const { name, type, dims, from, to } of tensors) {
+    const spec = specs.find(({ path = '' }) => [path, path.replace(/\/step$/, '/offset')].includes(name));
+    if (spec === undefined) continue;
+    const [bytes, names] = storedTypes[spec.type];
+    // A size of 0 stands for one that is open: the frames of the prompt.
+    const fits =
+      dims.length === spec.dims.length
+        ? dims.every((size, i) => size <= (spec.dims[i] || framesMax))
+        : product(dims) === product(spec.dims);
+    if (!fits || !names.includes(type) || to - from !== bytes * product(dims))
+      throw new VoicePackError(
+        `${file.path}: "${name}" has ${to - from} bytes of ${type} [${dims.join(', ')}], the model takes at most ` +
+          `${spec.type} [${spec.dims.join(', ')}]: use a voice of this model`,
+      );
   }
 };
 
