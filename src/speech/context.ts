@@ -84,7 +84,6 @@ export class Context implements SpeechContext {
   #generation: Generation;
   readonly #utterances: Utterances;
   readonly #jobs = new Map<ScheduledSegment, Job>();
-  /** Number of the listener's clock. */
   readonly #clock: number;
   readonly #speech: { inc(seconds: number): void };
   #lastWordsMs = Number.NEGATIVE_INFINITY;
@@ -419,10 +418,7 @@ export class Context implements SpeechContext {
     else this.#failSegment(segment, outcome.type === 'failed' ? outcome.reason : 'its segment was cancelled');
   }
 
-  /**
-   * The segment's thread ended, but in no step of it: it runs again. The actor drops the samples that it has already. What
-   * ended in another job's step does not count.
-   */
+  /** Its thread ended in no step of it: it runs again, and the actor drops the samples that it has already. */
   #retry(segment: ScheduledSegment, inStep: boolean): void {
     const attempt = this.#attempts.get(segment);
     if (attempt !== undefined && !inStep) attempt.retries++;
