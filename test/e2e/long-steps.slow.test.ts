@@ -104,6 +104,6 @@ t.test('a run that never ends costs its request, a thread and its pack, nothing 
   );
   t.match(
     await (await service.get('/readyz')).text(),
-    /hang inside a model run.*large: its model did not end/s,
+    /hang inside a model run.*large: it hung a thread/s,
   );
 });
