@@ -102,8 +102,5 @@ t.test('a run that never ends costs its request, a thread and its pack, nothing 
     /Unknown voice 'large'/,
     'its next text could take the new thread',
   );
-  t.match(
-    await (await service.get('/readyz')).text(),
-    /hang inside a model run.*large: it hung a thread/s,
-  );
+  t.match(await (await service.get('/readyz')).text(), /hang inside a model run.*large: it hung a thread/s);
 });
