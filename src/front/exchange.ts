@@ -91,6 +91,7 @@ export class Exchange implements InFlight {
     services: Services,
     route: string,
     req: Pick<HttpRequest, 'getMethod' | 'getHeader' | 'forEach'>,
+    peer: string,
     spare: HttpResponse | null,
   ) {
     // First: an exception before this ends the process, and no handler of ours sees it.
@@ -107,7 +108,7 @@ export class Exchange implements InFlight {
     this.trace = readTrace(req);
     this.#startMs = services.clock();
     this.id = randomUUID();
-    this.peer = Buffer.from(res.getRemoteAddressAsText()).toString();
+    this.peer = peer;
     // Counted since the connection was opened, or the answer before.
     this.#network = this.#strangerOf = networkOf(this.peer);
     services.registry.add(this);

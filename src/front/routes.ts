@@ -50,13 +50,14 @@ export const withExchange = (
 ): void => {
   // Its client has reset the connection, and the system does not know its address any more. The handler of the one who
   // counted it last is still in its place, and is called.
-  if (res.getRemoteAddressAsText().byteLength === 0) {
+  const peer = Buffer.from(res.getRemoteAddressAsText()).toString();
+  if (peer === '') {
     res.close();
     return;
   }
   let exchange: Exchange | undefined;
   try {
-    exchange = new Exchange(res, services, route, req, spare);
+    exchange = new Exchange(res, services, route, req, peer, spare);
     const head = readRequestHead(req);
     if (typeof head === 'string') refuseLater(exchange, head);
     else if (isWelcome(exchange, head)) handle(exchange, head);

@@ -91,7 +91,7 @@ interface RunningSegment {
 const MORE_MS = 2_000;
 /** More than an encoder holds back of the audio that it was given. */
 const HELD_BACK_MS = 250;
-/** With more running segments for each thread, there is a crowd. In it, a listener with so much in hand gets the longest chunks. */
+/** With more running segments for each thread, there is a crowd. In it, a listener with `LONGEST_LEAD_MS` in hand gets the longest chunks. */
 const CROWD_PER_THREAD = 4;
 const LONGEST_LEAD_MS = 2_000;
 

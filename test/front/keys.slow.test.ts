@@ -18,7 +18,7 @@ const dial = async (port: number): Promise<WebSocket> => {
 const flush = JSON.stringify({ flush: true });
 
 t.test('a socket that was read later and then idles stays open, though it answers no ping', async (t) => {
-  const front = await startFront(t, { bounds: { framesPerSecond: 200 } });
+  const front = await startFront(t, { bounds: { framesPerSecond: 100 } });
   const socket = await dial(front.port);
   let answers = 0;
   socket.on('message', () => answers++);

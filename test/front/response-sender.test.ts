@@ -27,9 +27,6 @@ class FakeResponse {
   #onWritable: () => boolean = () => true;
 
   onAborted(): void {}
-  getRemoteAddressAsText(): ArrayBuffer {
-    return new ArrayBuffer(0);
-  }
   writeStatus(): void {}
   writeHeader(): void {}
   pause(): void {
@@ -119,7 +116,7 @@ const open = (t: Test, source: LengthSource | null = null, unitBytes = 1) => {
   const req = { getMethod: () => 'post', getHeader: () => '', forEach: () => undefined };
   const spare = { onAborted: () => undefined, close: () => undefined };
   const [response, second] = [res, spare] as unknown as [HttpResponse, HttpResponse];
-  const exchange = new Exchange(response, services, '/test', req, second);
+  const exchange = new Exchange(response, services, '/test', req, '127.0.0.1', second);
   const sender = new ResponseSender(exchange, { status: 200, contentType: null, unitBytes }, source);
   t.teardown(() => exchange.drop('failed'));
   return {

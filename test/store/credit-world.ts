@@ -2,7 +2,10 @@
  * Several services that share one account, in random schedules: requests, cuts, late messages, kills, deaths. After each
  * step it checks that no credit can be spent twice, and that no request is refused while the credit that it needs is idle.
  */
+import type { Test } from 'tap';
 import { limits } from '../../src/limits.js';
+import { seededRandom } from '../../scripts/rig/random.js';
+import { seedOfRun } from '../fuzz/check.js';
 import { Reservations, type Claim, type Grant } from '../../src/store/reservations.js';
 
 export const ACCOUNT = 1;
@@ -76,7 +79,7 @@ export interface WorldOptions {
   readonly hosts: number;
 }
 
-export class World {
+class World {
   readonly #bank: Bank;
   readonly #random: () => number;
   #hosts: Host[];
@@ -338,3 +341,33 @@ export class World {
         throw new Error(`a request for ${amount} was refused, and ${leastIdle} were idle all the time`);
   }
 }
+
+/**
+ * Runs random schedules, each on a bank of its own, until one fails.
+ *
+ * @returns how often each thing happened in them
+ */
+export const runSchedules = async (
+  t: Test,
+  runs: number,
+  steps: number,
+  open: () => Bank | Promise<Bank>,
+): Promise<ReadonlyMap<string, number>> => {
+  const sums = new Map<string, number>();
+  for (let run = 0; run < runs; run += 1) {
+    const seed = seedOfRun() + run;
+    const random = seededRandom(seed);
+    const world = new World({ bank: await open(), random, hosts: 2 + Math.floor(random() * 4) });
+    await world.start(Math.floor(random() * 600));
+    try {
+      for (let step = 0; step < steps; step += 1) await world.step();
+      await world.settle();
+    } catch (error) {
+      t.fail(`SYRINX_FUZZ_SEED=${seed}: ${String(error)}`);
+      break;
+    }
+    for (const [what, count] of Object.entries(world.counts)) sums.set(what, (sums.get(what) ?? 0) + count);
+  }
+  t.comment(`seed ${seedOfRun()}: ${[...sums].map(([what, count]) => `${count} ${what}`).join(', ')}`);
+  return sums;
+};

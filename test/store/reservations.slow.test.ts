@@ -6,10 +6,9 @@ import { connect } from '../../src/store/postgres/driver.js';
 import { commitEntries } from '../../src/store/postgres/writer.js';
 import { findDamage } from '../../src/store/postgres/verification.js';
 import type { Claim } from '../../src/store/reservations.js';
-import { seededRandom } from '../../scripts/rig/random.js';
 import { hasPostgres, startPostgres } from '../support/postgres.js';
-import { seedOfRun, times } from '../fuzz/check.js';
-import { ACCOUNT, World, type Bank, type Entry, type Held } from './credit-world.js';
+import { times } from '../fuzz/check.js';
+import { ACCOUNT, runSchedules, type Bank, type Entry, type Held } from './credit-world.js';
 import { usageOf } from './usage.js';
 
 /** The account has the id 1, and its key too. */
@@ -104,26 +103,13 @@ if (hasPostgres()) {
   t.test(
     'in any schedule no credit is spent twice, and balances stay the sums of their entries',
     async (t) => {
-      const first = seedOfRun();
-      for (let run = 0; run < 2 * times; run += 1) {
-        const connection = await openStore(t);
-        const random = seededRandom(first + run);
-        const world = new World({
-          bank: new PostgresBank(connection),
-          random,
-          hosts: 2 + Math.floor(random() * 3),
-        });
-        await world.start(Math.floor(random() * 600));
-        try {
-          for (let step = 0; step < 300; step += 1) await world.step();
-          await world.settle();
-        } catch (error) {
-          t.fail(`SYRINX_FUZZ_SEED=${first + run}: ${String(error)}`);
-          return;
-        }
-        t.comment(`seed ${first + run}: ${JSON.stringify(world.counts)}`);
-        t.strictSame(await findDamage(connection, true), []);
-      }
+      const stores: PostgresConnection[] = [];
+      await runSchedules(t, 2 * times, 300, async () => {
+        const store = await openStore(t);
+        stores.push(store);
+        return new PostgresBank(store);
+      });
+      for (const store of stores) t.strictSame(await findDamage(store, true), []);
     },
   );
 }

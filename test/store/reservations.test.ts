@@ -10,32 +10,14 @@ import {
   type ReservationBounds,
 } from '../../src/store/reservations.js';
 import type { CommitResult } from '../../src/store/store.js';
-import { seededRandom } from '../../scripts/rig/random.js';
-import { World } from './credit-world.js';
+import { times } from '../fuzz/check.js';
+import { runSchedules } from './credit-world.js';
 import { FakeBank } from './fake-bank.js';
 import { until } from '../support/waiting.js';
 import { usageOf } from './usage.js';
 
-const seedOf = (): number => Number(process.env['SYRINX_FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-const times = Number(process.env['SYRINX_FUZZ_TIMES'] ?? 1);
-
 t.test('in any schedule no credit is spent twice, and none is refused that was idle', async (t) => {
-  const first = seedOf();
-  const sums = new Map<string, number>();
-  for (let run = 0; run < 6 * times; run += 1) {
-    const random = seededRandom(first + run);
-    const world = new World({ bank: new FakeBank(), random, hosts: 2 + Math.floor(random() * 4) });
-    await world.start(Math.floor(random() * 600));
-    try {
-      for (let step = 0; step < 1_000; step += 1) await world.step();
-      await world.settle();
-    } catch (error) {
-      t.fail(`SYRINX_FUZZ_SEED=${first + run}: ${String(error)}`);
-      return;
-    }
-    for (const [what, count] of Object.entries(world.counts)) sums.set(what, (sums.get(what) ?? 0) + count);
-  }
-  t.comment(`seed ${first}: ${[...sums].map(([what, count]) => `${count} ${what}`).join(', ')}`);
+  const sums = await runSchedules(t, 6 * times, 1_000, () => new FakeBank());
   for (const [what, count] of sums) t.ok(count > 0, `${what}: ${count}`);
 });
 

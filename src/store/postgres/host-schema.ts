@@ -31,15 +31,10 @@ export const reservationMigration = `
   DROP FUNCTION IF EXISTS settle_allotments;
   ALTER TABLE accounts DROP COLUMN IF EXISTS calls;
   DROP SEQUENCE IF EXISTS allotment_versions;
-  CREATE TABLE reservations (
-    account_id BIGINT NOT NULL REFERENCES accounts (id),
-    writer BIGINT NOT NULL REFERENCES writers (id) ON DELETE CASCADE,
-    reserved BIGINT NOT NULL CHECK (reserved >= 0),
-    PRIMARY KEY (account_id, writer)
-  );
-  CREATE INDEX reservations_by_writer ON reservations (writer);
-  INSERT INTO reservations SELECT account_id, writer, reserved FROM allotments;
-  DROP TABLE allotments;
+  ALTER TABLE allotments RENAME TO reservations;
+  ALTER INDEX allotments_by_writer RENAME TO reservations_by_writer;
+  ALTER TABLE reservations DROP COLUMN IF EXISTS version, DROP COLUMN IF EXISTS turn, DROP COLUMN IF EXISTS spare,
+    DROP COLUMN IF EXISTS settled, DROP COLUMN IF EXISTS free, DROP COLUMN IF EXISTS free_until, DROP COLUMN IF EXISTS answered;
   ALTER TABLE writers ADD COLUMN turn BIGINT NOT NULL DEFAULT 0;
 
   -- A sign of life. Returns false if the writer has ended or was declared dead, or if a later commit of it came before.
