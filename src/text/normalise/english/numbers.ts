@@ -1,30 +1,15 @@
 /** Numbers and amounts as words, in American English. Digits are strings, so that no number is too long. */
-
-const small = (
-  'zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen ' +
-  'seventeen eighteen nineteen'
-).split(' ');
-const tens = 'zero ten twenty thirty forty fifty sixty seventy eighty ninety'.split(' ');
-const scales = ['', ...'thousand million billion trillion quadrillion quintillion sextillion'.split(' ')];
+import { toCardinal, toOrdinal } from 'n2words/en-US';
 
 /** Longest string of digits read as a number; a longer one is read digit by digit. */
 const countedDigitsMax = 24;
 
-const belowHundred = (value: number): string => {
-  if (value < 20) return small[value]!;
-  const rest = value % 10;
-  return rest === 0 ? tens[value / 10]! : `${tens[(value - rest) / 10]!} ${small[rest]!}`;
-};
-
-const belowThousand = (value: number): string => {
-  if (value < 100) return belowHundred(value);
-  const rest = value % 100;
-  const hundreds = `${small[(value - rest) / 100]!} hundred`;
-  return rest === 0 ? hundreds : `${hundreds} ${belowHundred(rest)}`;
-};
+/** `twenty four`: a hyphen joins the words of a compound. */
+const spaced = (words: string): string => words.replaceAll('-', ' ');
 
 /** `407` -> four zero seven. */
-export const digitWords = (digits: string): string => Array.from(digits, (digit) => small[+digit]!).join(' ');
+export const digitWords = (digits: string): string =>
+  Array.from(digits, (digit) => toCardinal(digit)).join(' ');
 
 /** The name of a letter. espeak-ng reads a lone A as the article. */
 export const letterName = (letter: string): string => {
@@ -36,32 +21,14 @@ export const letterName = (letter: string): string => {
 export const digitGroups = (groups: readonly string[]): string => groups.map(digitWords).join(', ');
 
 /** `1234` -> one thousand two hundred thirty four. */
-export const cardinal = (digits: string): string => {
-  const significant = digits.replace(/^0+/, '');
-  if (significant === '') return 'zero';
-  if (significant.length > countedDigitsMax) return digitWords(digits);
-  const words: string[] = [];
-  for (let end = significant.length, scale = 0; end > 0; end -= 3, scale++) {
-    const group = Number(significant.slice(Math.max(0, end - 3), end));
-    if (group > 0)
-      words.unshift(scale === 0 ? belowThousand(group) : `${belowThousand(group)} ${scales[scale]!}`);
-  }
-  return words.join(' ');
-};
-
-const ordinals: Readonly<Record<string, string>> = {
-  one: 'first',
-  two: 'second',
-  three: 'third',
-  five: 'fifth',
-  eight: 'eighth',
-  nine: 'ninth',
-  twelve: 'twelfth',
-};
+export const cardinal = (digits: string): string =>
+  digits.replace(/^0+/, '').length > countedDigitsMax
+    ? digitWords(digits)
+    : spaced(toCardinal(BigInt(digits)));
 
 /** `22` -> twenty second. */
 export const ordinal = (digits: string): string =>
-  cardinal(digits).replace(/\b\w+$/, (last) => ordinals[last] ?? `${last.replace(/y$/, 'ie')}th`);
+  Number(digits) === 0 ? 'zeroth' : spaced(toOrdinal(BigInt(digits)));
 
 const ordinalForm = /^(?<digits>\d{1,3}(?:,\d{3})+|\d{1,9})(?:st|nd|rd|th)(?<owner>'s)?$/i;
 
@@ -81,10 +48,10 @@ export const decimal = (integer: string, fraction: string): string => {
 export const pairs = (digits: string): string => {
   const value = Number(digits);
   const rest = value % 100;
-  const head = (value - rest) / 100;
-  if (head === 0) return belowHundred(rest);
-  if (rest === 0) return head % 10 === 0 ? cardinal(digits) : `${belowHundred(head)} hundred`;
-  return `${belowHundred(head)} ${rest < 10 ? `oh ${small[rest]!}` : belowHundred(rest)}`;
+  const head = String((value - rest) / 100);
+  if (head === '0') return cardinal(String(rest));
+  if (rest === 0) return head.endsWith('0') ? cardinal(digits) : `${cardinal(head)} hundred`;
+  return `${cardinal(head)} ${rest < 10 ? 'oh ' : ''}${cardinal(String(rest))}`;
 };
 
 /** Four digits as a year: `1905` nineteen oh five, `2005` two thousand five, `2024` twenty twenty four. */

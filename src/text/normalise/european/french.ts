@@ -1,67 +1,20 @@
 /** French: cardinal days and years, "heures", decimal comma; soixante-dix or septante by the country. */
+import { toCardinal as ofBelgium } from 'n2words/fr-BE';
+import { toCardinal as ofFrance } from 'n2words/fr-FR';
 import { type LanguageRules, type Rule, say, wordSet, wordTable } from '../tokens.js';
 import { decimalsBy, digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
 import { romanOf } from './roman.js';
 import { rulesOf } from './rules.js';
 
-const small =
-  'zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf'.split(
-    ' ',
-  );
-const tens = 'dix vingt trente quarante cinquante soixante'.split(' ');
+/** Where 80 has a word of its own. */
+const ofSwitzerland = (value: bigint): string =>
+  ofBelgium(value)
+    .replace(/quatre-vingt-un\b/g, 'huitante et un')
+    .replace(/quatre-vingts?/g, 'huitante');
 
-/** Words of their own for 70, 80 and 90; `null` counts from sixty and in twenties. */
-type Country = readonly [seventy: string | null, eighty: string | null, ninety: string | null];
-const countries: Readonly<Record<string, Country>> = {
-  CH: ['septante', 'huitante', 'nonante'],
-  BE: ['septante', null, 'nonante'],
-};
-const france: Country = [null, null, null];
-
-const withUnit = (ten: string, unit: number): string =>
-  unit === 0 ? ten : unit === 1 ? `${ten} et un` : `${ten}-${small[unit]!}`;
-
-const belowHundred = (value: number, country: Country): string => {
-  if (value < 20) return small[value]!;
-  const ten = Math.floor(value / 10);
-  const own = ten >= 7 ? country[ten - 7] : tens[ten - 1];
-  if (typeof own === 'string') return withUnit(own, value % 10);
-  if (ten === 7) return value === 71 ? 'soixante et onze' : `soixante-${small[value - 60]!}`;
-  return value === 80 ? 'quatre-vingts' : `quatre-vingt-${small[value - 80]!}`;
-};
-
-const belowThousand = (value: number, country: Country, isLast: boolean): string => {
-  const rest = value % 100;
-  const hundreds = (value - rest) / 100;
-  // "quatre-vingts" and "cents" lose their s before another number.
-  const end =
-    rest === 0 ? '' : belowHundred(rest, country).replace(/s$/, (s) => (isLast || rest !== 80 ? s : ''));
-  if (hundreds === 0) return end;
-  const head = hundreds === 1 ? 'cent' : `${small[hundreds]!} cent${rest === 0 && isLast ? 's' : ''}`;
-  return end === '' ? head : `${head} ${end}`;
-};
-
-const scales = ['', 'mille', 'million', 'milliard', 'billion'];
-
-const cardinalIn =
-  (country: Country) =>
-  (digits: string, before?: Gender): string => {
-    let value = Number(digits);
-    if (value === 0) return 'zéro';
-    const words: string[] = [];
-    for (let scale = 0; value > 0; scale++, value = Math.floor(value / 1_000)) {
-      const group = value % 1_000;
-      if (group === 0) continue;
-      const name = scales[scale]!;
-      if (scale === 0) words.unshift(belowThousand(group, country, true));
-      else if (scale === 1)
-        words.unshift(group === 1 ? name : `${belowThousand(group, country, false)} ${name}`);
-      else words.unshift(`${belowThousand(group, country, true)} ${name}${group === 1 ? '' : 's'}`);
-    }
-    const spoken = words.join(' ');
-    return before === 'f' ? spoken.replace(/\bun$/, 'une') : spoken;
-  };
+type Count = (value: bigint) => string;
+const countries: Readonly<Record<string, Count>> = { CH: ofSwitzerland, BE: ofBelgium };
 
 const months = 'janvier février mars avril mai juin juillet août septembre octobre novembre décembre'.split(
   ' ',
@@ -76,8 +29,9 @@ const ordinalOf = (cardinal: Grammar['cardinal'], value: number): string => {
 
 const parts: Readonly<Record<number, string>> = { 2: 'demi', 3: 'tiers', 4: 'quart' };
 
-const grammarOf = (country: Country): Grammar => {
-  const cardinal = cardinalIn(country);
+const grammarOf = (count: Count): Grammar => {
+  const cardinal = (digits: string, before?: Gender): string =>
+    before === 'f' ? count(BigInt(digits)).replace(/\bun$/, 'une') : count(BigInt(digits));
   /** 1er, 2e, XXe, 3ème, 2nde. */
   const ordinals: Rule = (tokens, at) => {
     const {
@@ -263,5 +217,5 @@ const grammarOf = (country: Country): Grammar => {
 /** @param language BCP 47: `fr-CH` counts in its own way */
 export const french = (language: string): LanguageRules => {
   const country = /-([A-Z]{2})$/.exec(language.toUpperCase())?.[1] ?? '';
-  return rulesOf(grammarOf(Object.hasOwn(countries, country) ? countries[country]! : france));
+  return rulesOf(grammarOf(Object.hasOwn(countries, country) ? countries[country]! : ofFrance));
 };

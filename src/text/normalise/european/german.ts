@@ -1,4 +1,5 @@
 /** German: numbers in one word, day before month with ordinals, "Uhr", decimal comma. */
+import { toCardinal } from 'n2words/de-DE';
 import {
   type LanguageRules,
   type Reading,
@@ -13,65 +14,23 @@ import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
 import { romanOf } from './roman.js';
 import { rulesOf } from './rules.js';
 
-const small = (
-  'null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn ' +
-  'achtzehn neunzehn'
-).split(' ');
-const tens = 'zehn zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig'.split(' ');
-const scales = [
-  ['', ''],
-  ['eine Million', 'Millionen'],
-  ['eine Milliarde', 'Milliarden'],
-  ['eine Billion', 'Billionen'],
-] as const;
-
-const belowHundred = (value: number): string => {
-  if (value < 20) return small[value]!;
-  const rest = value % 10;
-  const ten = tens[(value - rest) / 10 - 1]!;
-  return rest === 0 ? ten : `${rest === 1 ? 'ein' : small[rest]!}und${ten}`;
-};
-
-/** @param opens it begins the number: "hundert", but "tausendeinhundert" */
-const belowThousand = (value: number, opens: boolean): string => {
-  const rest = value % 100;
-  const hundreds = (value - rest) / 100;
-  if (hundreds === 0) return belowHundred(rest);
-  const head = hundreds === 1 ? (opens ? '' : 'ein') : small[hundreds]!;
-  return `${head}hundert${rest === 0 ? '' : belowHundred(rest)}`;
-};
-
-const belowMillion = (value: number, opens: boolean): string => {
-  const rest = value % 1_000;
-  const thousands = (value - rest) / 1_000;
-  if (thousands === 0) return belowThousand(rest, opens);
-  const head =
-    thousands === 1 ? (opens ? '' : 'ein') : belowThousand(thousands, opens).replace(/eins$/, 'ein');
-  return `${head}tausend${rest === 0 ? '' : belowThousand(rest, false)}`;
-};
-
 const cardinal = (digits: string, before?: Gender): string => {
-  const value = Number(digits);
-  if (value === 0) return 'null';
-  const words: string[] = [];
-  const below = value % 1e6;
-  for (let scale = 3; scale >= 1; scale--) {
-    const count = Math.floor(value / 1e6 / 1_000 ** (scale - 1)) % 1_000;
-    const [one, many] = scales[scale]!;
-    if (count > 0)
-      words.push(count === 1 ? one : `${belowThousand(count, true).replace(/eins$/, 'eine')} ${many}`);
-  }
-  if (below > 0) words.push(belowMillion(below, words.length === 0));
-  const spoken = words.join(' ');
-  if (before === undefined || !/eins$/.test(spoken)) return spoken;
-  return spoken.replace(/eins$/, before === 'f' && value === 1 ? 'eine' : 'ein');
+  const spoken = toCardinal(BigInt(digits))
+    // "hunderteintausend", "hunderteine Millionen"
+    .replace('einstausend', 'eintausend')
+    .replace(/eins(?= [MB])/g, 'eine')
+    // "hundert" begins a number, and counts millions. Within a number it is "einhundert".
+    .replace(/^ein(?=hundert|tausend)|(?<= )ein(?=hundert\S* [MB])/g, '');
+  return before === undefined
+    ? spoken
+    : spoken.replace(/eins$/, before === 'f' && spoken === 'eins' ? 'eine' : 'ein');
 };
 
 const yearOf = (digits: string): string => {
   const value = Number(digits);
   if (value < 1100 || value > 1999) return cardinal(digits);
   const rest = value % 100;
-  return `${belowHundred((value - rest) / 100)}hundert${rest === 0 ? '' : belowHundred(rest)}`;
+  return `${cardinal(String((value - rest) / 100))}hundert${rest === 0 ? '' : cardinal(String(rest))}`;
 };
 
 const irregular: Readonly<Record<number, string>> = { 1: 'erst', 3: 'dritt', 7: 'siebt', 8: 'acht' };
@@ -80,7 +39,7 @@ const irregular: Readonly<Record<number, string>> = { 1: 'erst', 3: 'dritt', 7: 
 const ordinalStem = (value: number): string => {
   const last = value % 100;
   const head = value > 100 && last > 0 && last < 20 ? cardinal(String(value - last)) : '';
-  if (last >= 1 && last < 20) return head + (irregular[last] ?? `${small[last]!}t`);
+  if (last >= 1 && last < 20) return head + (irregular[last] ?? `${cardinal(String(last))}t`);
   return `${cardinal(String(value))}st`;
 };
 

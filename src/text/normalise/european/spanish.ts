@@ -1,65 +1,23 @@
 /** Spanish: gender of hundreds, "de" in dates, decimal comma in Spain and decimal point in most of America. */
+import { toCardinal } from 'n2words/es-ES';
 import { type LanguageRules, type Rule, say, wordSet, wordTable } from '../tokens.js';
 import { decimalsBy, digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
 import { romanOf } from './roman.js';
 import { rulesOf } from './rules.js';
 
-const small = (
-  'cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete dieciocho ' +
-  'diecinueve veinte veintiuno veintidós veintitrés veinticuatro veinticinco veintiséis veintisiete veintiocho veintinueve'
-).split(' ');
-const tens = 'treinta cuarenta cincuenta sesenta setenta ochenta noventa'.split(' ');
-const hundreds =
-  'ciento doscientos trescientos cuatrocientos quinientos seiscientos setecientos ochocientos novecientos'.split(
-    ' ',
-  );
-
-const belowHundred = (value: number): string => {
-  if (value < 30) return small[value]!;
-  const rest = value % 10;
-  const ten = tens[(value - rest) / 10 - 3]!;
-  return rest === 0 ? ten : `${ten} y ${small[rest]!}`;
-};
-
-const belowThousand = (value: number): string => {
-  if (value === 100) return 'cien';
-  const rest = value % 100;
-  const hundred = value < 100 ? '' : hundreds[(value - rest) / 100 - 1]!;
-  return [hundred, ...(rest === 0 ? [] : [belowHundred(rest)])].filter((word) => word !== '').join(' ');
-};
-
 /** Before a noun: veintiún, un; in the feminine veintiuna, doscientas. */
-const agree = (words: string, before: Gender | undefined): string => {
-  if (before === 'm') return words.replace(/veintiuno$/, 'veintiún').replace(/uno$/, 'un');
-  return before === 'f'
-    ? words
-        .replace(/uno$/, 'una')
-        .replace(/cientos/g, 'cientas')
-        .replace(/quinientos/g, 'quinientas')
-    : words;
-};
-
-const belowMillion = (value: number): string => {
-  const rest = value % 1_000;
-  const thousands = (value - rest) / 1_000;
-  const head =
-    thousands === 0 ? [] : [thousands === 1 ? 'mil' : `${agree(belowThousand(thousands), 'm')} mil`];
-  return [...head, ...(rest === 0 ? [] : [belowThousand(rest)])].join(' ');
-};
-
 const cardinal = (digits: string, before?: Gender): string => {
-  const value = Number(digits);
-  if (value === 0) return 'cero';
-  const words: string[] = [];
-  const [below, millions, billions] = [value % 1e6, Math.floor(value / 1e6) % 1e6, Math.floor(value / 1e12)];
-  for (const [count, one, many] of [
-    [billions, 'un billón', 'billones'],
-    [millions, 'un millón', 'millones'],
-  ] as const)
-    if (count > 0) words.push(count === 1 ? one : `${agree(belowMillion(count), 'm')} ${many}`);
-  if (below > 0) words.push(agree(belowMillion(below), before));
-  return words.join(' ');
+  const spoken = toCardinal(BigInt(digits))
+    .replaceAll('dieciseis', 'dieciséis')
+    // Thousands of millions are counted with the other millions.
+    .replace('mil millones un millón', 'mil un millones')
+    .replace(/mil millones(?=.* millones)/, 'mil')
+    .replace(before === 'm' ? /veintiuno(?= [mb]|$)/g : /veintiuno(?= [mb])/g, 'veintiún')
+    .replace(before === 'm' ? /uno(?= [mb]|$)/g : /uno(?= [mb])/g, 'un');
+  return before === 'f'
+    ? spoken.replace(/uno$/, 'una').replace(/(cient|quinient)os(?!.* [mb]ill)/g, '$1as')
+    : spoken;
 };
 
 const months =
