@@ -64,24 +64,7 @@ const insideOf: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 
 /** Languages that write an ordinal number with a full stop. */
-const stopsOrdinals = new Set([
-  'de',
-  'da',
-  'nb',
-  'no',
-  'fi',
-  'cs',
-  'sk',
-  'pl',
-  'hu',
-  'tr',
-  'hr',
-  'sl',
-  'sr',
-  'et',
-  'is',
-  'lv',
-]);
+const stopsOrdinals = words('de da nb no fi cs sk pl hu tr hr sl sr et is lv');
 
 /** Units after a number: "10 in. wide", "6 ft. He". */
 const unit =

@@ -235,3 +235,8 @@ export const wordSet = (list: string): ReadonlySet<string> => new Set(list.split
 /** A table from entries such as `Mr: Mister; Mrs: Missus`. */
 export const wordTable = (entries: string): ReadonlyMap<string, string> =>
   new Map(entries.split(';').map((entry) => entry.trim().split(': ') as [string, string]));
+
+/** Fractions in one character. */
+export const vulgarSigns = '½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞';
+/** The digits above and below of such a fraction. */
+export const partsOfVulgar = (sign: string) => sign.normalize('NFKD').split('⁄') as [string, string];

@@ -107,7 +107,6 @@ const knownStreets = wordSet(
 const functionWords = wordSet(
   'The A An In On At To Of From By For With And Or But Is Was Near Visit See Saint My Our His Her If When Dear Call Ask Meet Hello Hi Hey',
 );
-const directions = wordTable('N: North; S: South; E: East; W: West');
 
 const isName = (core: string | undefined): boolean => core !== undefined && /^\p{Lu}/u.test(core);
 
@@ -143,9 +142,6 @@ export const names: Rule = (tokens, at) => {
   if (core === 'Dr' && (isName(next?.core) || isStopped))
     return shortened(tokens, at, 'Doctor', next !== undefined);
   const title = titles.get(core);
-  if (title !== undefined && (isStopped || needsNoStop.has(core)) && isName(next?.core))
-    return shortened(tokens, at, title, true);
-  const isAddress = /^\d+$/.test(tokens.previous(at)?.core ?? '') && isStopped && isName(next?.core);
-  const direction = directions.get(core);
-  return direction !== undefined && isAddress ? shortened(tokens, at, direction, true) : null;
+  const isTitle = title !== undefined && (isStopped || needsNoStop.has(core)) && isName(next?.core);
+  return isTitle ? shortened(tokens, at, title, true) : null;
 };

@@ -2,6 +2,7 @@
 import { unitOf } from './measures.js';
 import { states } from './places.js';
 import { cardinal, digitGroups, digitWords, ordinal, pairs, quantityOf } from './numbers.js';
+import { romanOf } from '../roman.js';
 import { type Part, type Reading, type Rule, say, type Tokens, wordSet, wordTable } from '../tokens.js';
 
 /** Words before a number. */
@@ -233,24 +234,11 @@ const royalTitles = wordSet('king queen pope emperor empress tsar czar prince sa
 /** After a ruler's name these make "I" a numeral. */
 const afterRuler = wordSet('of died ruled reigned became');
 
-const romanForm = /^(?=.)(?<tens>X{0,3}|XL|L|LX{1,3})(?<ones>I{1,3}|IV|VI{0,3}|IX)?$/;
-const romanTens = ['', 'X', 'XX', 'XXX', 'XL', 'L', 'LX', 'LXX', 'LXXX'];
-const romanOnes = ['', 'I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX'];
-
-/** 1 to 89, as a string of digits. */
-const romanValueOf = (numeral: string): string | null => {
-  if (numeral.length > 8) return null;
-  const match = romanForm.exec(numeral)?.groups;
-  return match === undefined
-    ? null
-    : String(10 * romanTens.indexOf(match['tens'] ?? '') + romanOnes.indexOf(match['ones'] ?? ''));
-};
-
 export const romanNumerals: Rule = (tokens, at) => {
   const { core, tail } = tokens.at(at);
   if (!/^[IVXL]/.test(core)) return null;
   const [numeral = '', possessive] = core.split("'");
-  const value = romanValueOf(numeral);
+  const value = romanOf(numeral);
   const previous = tokens.previous(at);
   if (value === null || previous === undefined || (possessive !== undefined && possessive !== 's'))
     return null;
@@ -263,7 +251,7 @@ export const romanNumerals: Rule = (tokens, at) => {
       numeral === 'I' &&
       !sureParts.has(before) &&
       (!/^[A-Z]/.test(previous.core) || /^(?!of$|and$|to$)\p{Ll}/u.test(next));
-    return numeral === 'L' || isPronoun ? null : say(cardinal(value) + owner);
+    return numeral === 'L' || isPronoun ? null : say(cardinal(String(value)) + owner);
   }
   const isTitled = royalTitles.has(tokens.previous(at - 1)?.core.toLowerCase() ?? '');
   if (/^[A-Z]/.test(previous.core) && (rulers.has(before) || isTitled)) {
@@ -271,11 +259,11 @@ export const romanNumerals: Rule = (tokens, at) => {
     // "Henry V" is a numeral, but "George V. Smith" has an initial.
     const isInitial = tail.startsWith('.') && /^[A-Z]/.test(tokens.nextAfterStop(at)?.core ?? '');
     const isSure = numeral === 'I' ? isTitled || owner !== '' || afterRuler.has(next) : !isInitial;
-    return isSure ? say(`the ${ordinal(value)}${owner}`) : null;
+    return isSure ? say(`the ${ordinal(String(value))}${owner}`) : null;
   }
   // Two letters or more after a name: World War II, Rocky IV, Super Bowl LVIII. XL and XX are sizes and chromosomes.
   if (!/^\p{Lu}\p{Ll}+$/u.test(previous.core) || /^(?:XL|LX|XX|XXX|L)$/.test(numeral)) return null;
-  return numeral.length > 1 && tail !== ')' ? say(cardinal(value) + owner) : null;
+  return numeral.length > 1 && tail !== ')' ? say(cardinal(String(value)) + owner) : null;
 };
 
 /** Holy books. */

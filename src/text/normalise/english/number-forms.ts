@@ -7,9 +7,9 @@ import {
   decimal,
   numberPattern,
   numberWords,
-  ordinal,
   ordinalOf,
   pairs,
+  partWords,
   powerWords,
   quantityOf,
   letterName,
@@ -23,12 +23,6 @@ const fractionForm = /^(?<sign>[-−])?(?<above>\d{1,4})[/⁄](?<below>\d{1,5})(
 const idioms = wordTable(`
   24/7: twenty four seven; 50/50: fifty fifty; 20/20: twenty twenty
 `);
-
-const partWords = (below: string, many: boolean): string => {
-  if (below === '2') return many ? 'halves' : 'half';
-  if (below === '4') return many ? 'quarters' : 'quarter';
-  return ordinal(below) + (many ? 's' : '');
-};
 
 /** Whether the lower number reads as a part (eighths) or as a number (one hundred twenty over eighty). */
 const isPart = (above: string, below: string): boolean =>

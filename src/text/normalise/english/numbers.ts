@@ -1,5 +1,6 @@
 /** Numbers and amounts as words, in American English. Digits are strings, so that no number is too long. */
 import { toCardinal, toOrdinal } from 'n2words/en-US';
+import { partsOfVulgar, vulgarSigns } from '../tokens.js';
 
 /** Longest string of digits read as a number; a longer one is read digit by digit. */
 const countedDigitsMax = 24;
@@ -83,24 +84,12 @@ export const withPoint = (text: string): string =>
     )
     .replace(/(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.,])/g, (whole) => whole.replaceAll('.', ''));
 
-const vulgar: Readonly<Record<string, string>> = {
-  '½': 'half',
-  '¼': 'quarter',
-  '¾': 'three quarters',
-  '⅓': 'third',
-  '⅔': 'two thirds',
-  '⅕': 'fifth',
-  '⅖': 'two fifths',
-  '⅗': 'three fifths',
-  '⅘': 'four fifths',
-  '⅙': 'sixth',
-  '⅚': 'five sixths',
-  '⅛': 'eighth',
-  '⅜': 'three eighths',
-  '⅝': 'five eighths',
-  '⅞': 'seven eighths',
+/** A part by the number below: half, quarter, eighths. */
+export const partWords = (below: string, many: boolean): string => {
+  if (below === '2') return many ? 'halves' : 'half';
+  if (below === '4') return many ? 'quarters' : 'quarter';
+  return ordinal(below) + (many ? 's' : '');
 };
-const vulgarPattern = Object.keys(vulgar).join('');
 
 const signs: Readonly<Record<string, string>> = { '-': 'minus ', '−': 'minus ', '–': 'minus ', '+': 'plus ' };
 const prefixes: Readonly<Record<string, string>> = {
@@ -117,10 +106,10 @@ const prefixes: Readonly<Record<string, string>> = {
 const numberForm = new RegExp(`^${numberPattern}$`);
 const singleForm = new RegExp(
   `^(?<prefix>[~≈<>≤≥±×])?(?<sign>[-−–+])?(?:(?<number>${numberPattern})(?:[eE](?<exponent>[-−+]?\\d{1,3}))?|` +
-    `(?<whole>\\d{1,9})?(?<vulgar>[${vulgarPattern}]))$`,
+    `(?<whole>\\d{1,9})?(?<vulgar>[${vulgarSigns}]))$`,
 );
 const rangeForm = new RegExp(
-  `^(?<from>[-−]?[^-–—−]+)(?:[-–—−]|\\.\\.\\.?)(?<to>${numberPattern}|\\d*[${vulgarPattern}])$`,
+  `^(?<from>[-−]?[^-–—−]+)(?:[-–—−]|\\.\\.\\.?)(?<to>${numberPattern}|\\d*[${vulgarSigns}])$`,
 );
 
 /** From this length, digits without separators are not an amount, but an account, telephone or order number. */
@@ -143,10 +132,11 @@ const groupsOf = (digits: string): string[] =>
     : (digits.match(/\d{1,4}/g) ?? [digits]);
 
 const vulgarWords = (whole: string | undefined, sign: string): string => {
-  const fraction = vulgar[sign]!;
-  const isUnit = !fraction.includes(' ');
+  const [above, below] = partsOfVulgar(sign);
+  const isUnit = above === '1';
+  const fraction = `${isUnit ? '' : `${cardinal(above)} `}${partWords(below, !isUnit)}`;
   if (whole === undefined || whole === '') return isUnit ? `one ${fraction}` : fraction;
-  const article = fraction === 'eighth' ? 'an' : 'a';
+  const article = below === '8' ? 'an' : 'a';
   return `${cardinal(whole)} and ${isUnit ? `${article} ${fraction}` : fraction}`;
 };
 

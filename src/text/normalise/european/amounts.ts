@@ -1,4 +1,5 @@
 /** Numbers as the languages of this folder write them: `1.234,5`, `1 234`, `-3`, `½`, `10-20`. */
+import { partsOfVulgar, vulgarSigns } from '../tokens.js';
 import type { Gender, Grammar, Noun } from './grammar.js';
 
 export interface Amount {
@@ -11,20 +12,6 @@ export interface Amount {
 const countedDigitsMax = 15;
 /** From this length, digits without separators are an account, telephone or order number. */
 const uncountedFrom = 9;
-
-const vulgar: Readonly<Record<string, readonly [above: number, below: number]>> = {
-  ...{ '½': [1, 2], '¼': [1, 4], '¾': [3, 4], '⅓': [1, 3], '⅔': [2, 3], '⅕': [1, 5], '⅖': [2, 5] },
-  ...{
-    '⅗': [3, 5],
-    '⅘': [4, 5],
-    '⅙': [1, 6],
-    '⅚': [5, 6],
-    '⅛': [1, 8],
-    '⅜': [3, 8],
-    '⅝': [5, 8],
-    '⅞': [7, 8],
-  },
-};
 
 /**
  * Decimals as a number, after their leading zeros; one by one if there are more than `countedMax`.
@@ -67,13 +54,14 @@ const formsOf = (grammar: Grammar): Forms => {
   // 20.5 is a decimal wherever it cannot be a group of thousands.
   const number = `(?<whole>${whole})(?:${mark}(?<decimals>\\d+)|[.,](?<other>\\d{1,2}|\\d{4,}))?|${mark}(?<bare>\\d+)`;
   const plain = `(?:(?:${whole})(?:${mark}\\d+|[.,](?:\\d{1,2}|\\d{4,})(?!\\d))?|${mark}\\d+)`;
-  const signs = Object.keys(vulgar).join('');
   const forms = {
     number: new RegExp(`^(?:${number})$`),
     single: new RegExp(
-      `^(?<prefix>[~≈<>≤≥±])?(?<sign>[-−–+])?(?:(?<number>${plain})|(?<integer>\\d{1,9})?(?<vulgar>[${signs}]))$`,
+      `^(?<prefix>[~≈<>≤≥±])?(?<sign>[-−–+])?(?:(?<number>${plain})|(?<integer>\\d{1,9})?(?<vulgar>[${vulgarSigns}]))$`,
     ),
-    range: new RegExp(`^(?<from>[-−]?[^-–—−]{1,24})(?:[-–—−]|\\.\\.\\.?)(?<to>${plain}|\\d*[${signs}])$`),
+    range: new RegExp(
+      `^(?<from>[-−]?[^-–—−]{1,24})(?:[-–—−]|\\.\\.\\.?)(?<to>${plain}|\\d*[${vulgarSigns}])$`,
+    ),
     groups: new RegExp(`[${groupMarks}]`, 'g'),
   };
   made.set(grammar, forms);
@@ -117,8 +105,8 @@ const singleOf = (grammar: Grammar, text: string, before?: Gender): Amount | nul
     const amount = numberOf(grammar, parts['number'], before);
     return amount && { ...amount, spoken: sign + amount.spoken };
   }
-  const [above, below] = vulgar[parts['vulgar']!]!;
-  const part = grammar.part(above, below)!;
+  const [above, below] = partsOfVulgar(parts['vulgar']!);
+  const part = grammar.part(Number(above), Number(below))!;
   const { integer } = parts;
   const spoken = integer === undefined ? part : grammar.mixed(integer, part);
   return { spoken: sign + spoken, isOne: integer === undefined };

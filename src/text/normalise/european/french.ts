@@ -4,7 +4,7 @@ import { toCardinal as ofFrance } from 'n2words/fr-FR';
 import { type LanguageRules, type Rule, say, wordSet, wordTable } from '../tokens.js';
 import { decimalsBy, digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
-import { romanOf } from './roman.js';
+import { romanOf } from '../roman.js';
 import { rulesOf } from './rules.js';
 
 /** Where 80 has a word of its own. */
@@ -184,26 +184,7 @@ const grammarOf = (count: Count): Grammar => {
       max: maximum; min: minimum; resp: respectivement; dép: département; st-: Saint; svp: s'il vous plaît; rdv: rendez-vous;
       cie: compagnie; bcp: beaucoup; qqch: quelque chose; qqn: quelqu'un
     `),
-    bare: new Set([
-      'n°',
-      'mme',
-      'mmes',
-      'mlle',
-      'mlles',
-      'dr',
-      'pr',
-      'etc',
-      'cf',
-      'càd',
-      'svp',
-      'rdv',
-      'cie',
-      'bcp',
-      'qqch',
-      'qqn',
-      'bd',
-      'ste',
-    ]),
+    bare: wordSet('n° mme mmes mlle mlles dr pr etc cf càd svp rdv cie bcp qqch qqn bd ste'),
     ambiguous: wordSet('sept mar mer jeu lun sam dim no nos ex art fig pl min max vol env al chap p pp'),
     feminine: wordSet(
       'personne personnes fois année années semaine semaines page pages femme femmes nuit nuits chose choses table tables maison maisons question questions ligne lignes place places voiture voitures',

@@ -11,7 +11,7 @@ import {
 } from '../tokens.js';
 import { digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
-import { romanOf } from './roman.js';
+import { romanOf } from '../roman.js';
 import { rulesOf } from './rules.js';
 
 const cardinal = (digits: string, before?: Gender): string => {

@@ -3,7 +3,7 @@ import { toCardinal } from 'n2words/es-ES';
 import { type LanguageRules, type Rule, say, wordSet, wordTable } from '../tokens.js';
 import { decimalsBy, digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
-import { romanOf } from './roman.js';
+import { romanOf } from '../roman.js';
 import { rulesOf } from './rules.js';
 
 /** Before a noun: veintiún, un; in the feminine veintiuna, doscientas. */
