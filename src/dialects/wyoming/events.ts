@@ -8,6 +8,7 @@ import { decode, parseJson } from '../../api/body.js';
 import { isObject } from '../../api/issues.js';
 import { scanJson } from '../../api/json.js';
 import type { PartOfAccount } from '../../byte-budget.js';
+import { ByteQueue } from '../../front/byte-queue.js';
 import type { Bounds } from '../../limits.js';
 
 const PROTOCOL_VERSION = '1.8.0';
@@ -54,19 +55,14 @@ interface Head extends WyomingEvent {
 export type EventBounds = Pick<Bounds, 'bodyBytesMax' | 'bodyDepthMax' | 'bodyTokensMax'>;
 
 const NEWLINE = 0x0a;
-const FIRST_CAPACITY_BYTES = 4 * 1024;
 /** An event whose line is not read counts as this much: most are shorter. */
 const UNREAD_EVENT_BYTES = 16 * 1024;
 
 /** Cuts the bytes of a connection into events. It drops payloads unread: no event for this service needs one. */
 export class EventReader {
   readonly #bounds: EventBounds;
-  readonly #budget: PartOfAccount;
-  /** Doubles as it grows. */
-  #buffer = Buffer.alloc(0);
-  #from = 0;
-  #to = 0;
-  /** Bytes from `#from` on that have no line end. */
+  readonly #queue: ByteQueue;
+  /** The first bytes that wait, which have no line end. */
   #scanned = 0;
   #head: Head | null = null;
   #payloadLeft = 0;
@@ -74,12 +70,12 @@ export class EventReader {
   /** @param budget of the memory for bytes that wait */
   constructor(bounds: EventBounds, budget: PartOfAccount) {
     this.#bounds = bounds;
-    this.#budget = budget;
+    this.#queue = new ByteQueue(budget);
   }
 
   /** Bytes that came and are in no event yet. */
   get heldBytes(): number {
-    return this.#to - this.#from;
+    return this.#queue.length;
   }
 
   /** The size of the next event, about. */
@@ -99,31 +95,27 @@ export class EventReader {
 
   /** Drops the bytes that wait, and gives their memory back. Idempotent. */
   close(): void {
-    this.#budget.giveBack(this.#buffer.length);
-    this.#buffer = Buffer.alloc(0);
-    this.#from = this.#to = this.#scanned = 0;
+    this.#queue.clear();
+    this.#scanned = 0;
   }
 
   /** @returns false if there is no memory for these bytes */
   push(bytes: Buffer): boolean {
     const skipped = this.heldBytes === 0 ? Math.min(this.#payloadLeft, bytes.length) : 0;
     this.#payloadLeft -= skipped;
-    const rest = bytes.subarray(skipped);
-    if (!this.#makeRoom(rest.length)) return false;
-    this.#to += rest.copy(this.#buffer, this.#to);
-    return true;
+    return this.#queue.push(bytes.subarray(skipped));
   }
 
   /** @returns the next whole event, `null` until it is there @throws {EventFault} */
   next(): WyomingEvent | null {
     const skipped = Math.min(this.#payloadLeft, this.heldBytes);
     this.#payloadLeft -= skipped;
-    this.#from += skipped;
+    this.#queue.cut(skipped);
     if (this.#payloadLeft > 0) return null;
     this.#head ??= this.#readLine();
     if (this.#head === null || this.heldBytes < this.#head.dataBytes) return null;
     const { dataBytes, payloadBytes, type, data } = this.#head;
-    const more = dataBytes === 0 ? {} : this.#json(this.#cut(dataBytes));
+    const more = dataBytes === 0 ? {} : this.#json(this.#queue.cut(dataBytes));
     if (!isObject(more)) throw new EventFault('the data of an event must be a JSON object');
     this.#head = null;
     this.#payloadLeft = payloadBytes;
@@ -131,25 +123,18 @@ export class EventReader {
   }
 
   #readLine(): Head | null {
-    const held = this.#buffer.subarray(this.#from, this.#to);
+    const held = this.#queue.bytes;
     const end = held.indexOf(NEWLINE, this.#scanned);
     if ((end < 0 ? held.length : end) > this.#bounds.bodyBytesMax)
       throw new EventFault('the line of an event is too long');
     this.#scanned = end < 0 ? held.length : 0;
     if (end < 0) return null;
-    const line = this.#json(this.#cut(end + 1));
+    const line = this.#json(this.#queue.cut(end + 1));
     if (!isLine(line))
       throw new EventFault('an event begins with a line of JSON: {"type": ..., "data_length": ...}');
     const dataBytes = line.data_length ?? 0;
     if (dataBytes > this.#bounds.bodyBytesMax) throw new EventFault('the data of an event are too long');
     return { type: line.type, data: line.data ?? {}, dataBytes, payloadBytes: line.payload_length ?? 0 };
-  }
-
-  /** Takes this many bytes out. They are valid until the next `push`. */
-  #cut(bytes: number): Buffer {
-    const cut = this.#buffer.subarray(this.#from, this.#from + bytes);
-    this.#from += bytes;
-    return cut;
   }
 
   #json(bytes: Buffer): unknown {
@@ -161,20 +146,5 @@ export class EventReader {
     const parsed = parseJson(text);
     if (!('value' in parsed)) throw new EventFault('an event is not JSON');
     return parsed.value;
-  }
-
-  #makeRoom(bytes: number): boolean {
-    if (this.#to + bytes <= this.#buffer.length) return true;
-    const held = this.heldBytes;
-    if (held + bytes > this.#buffer.length) {
-      const capacityBytes = Math.max(FIRST_CAPACITY_BYTES, 2 * this.#buffer.length, held + bytes);
-      if (!this.#budget.take(capacityBytes - this.#buffer.length)) return false;
-      const grown = Buffer.allocUnsafeSlow(capacityBytes);
-      this.#buffer.copy(grown, 0, this.#from, this.#to);
-      this.#buffer = grown;
-    } else this.#buffer.copyWithin(0, this.#from, this.#to);
-    this.#from = 0;
-    this.#to = held;
-    return true;
   }
 }

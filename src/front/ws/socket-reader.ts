@@ -14,8 +14,8 @@ import type { PartOfAccount } from '../../byte-budget.js';
 import type { Bounds } from '../../limits.js';
 import type { Clock } from '../../monotonic.js';
 import type { TickActions } from '../../tick.js';
+import { ByteQueue } from '../byte-queue.js';
 import type { Inlet, AccountTurn, Waiting } from '../turns.js';
-import { FrameQueue } from './frame-queue.js';
 import type { SocketHandle } from './outbox.js';
 import type { Session } from './session.js';
 
@@ -27,6 +27,8 @@ export interface Reading {
   resume(socket: ReadHandle): void;
 }
 
+/** Before each message that waits: its length, and whether it is binary. */
+const WORD_BYTES = 4;
 /** Bytes of messages that wait above which all sockets of the account pause, whether they send or not. */
 const MUCH_WAITING_BYTES = 1024 * 1024;
 
@@ -49,7 +51,7 @@ export interface SocketReaderParts {
 
 export class SocketReader implements Inlet, Waiting {
   readonly #parts: SocketReaderParts;
-  readonly #queue: FrameQueue;
+  readonly #queue: ByteQueue;
   #pausedSinceMs: number | null = null;
   /** Since when the library's timer runs; `null`: it does not. */
   #timedSinceMs: number | null = null;
@@ -60,13 +62,13 @@ export class SocketReader implements Inlet, Waiting {
 
   constructor(parts: SocketReaderParts) {
     this.#parts = parts;
-    this.#queue = new FrameQueue(parts.budget);
+    this.#queue = new ByteQueue(parts.budget);
     parts.turn.open(this);
   }
 
   /** Messages wait here. */
   get isBehind(): boolean {
-    return !this.#queue.isEmpty;
+    return this.#queue.length > 0;
   }
 
   /** A whole message. Its bytes are invalid after the call. */
@@ -76,7 +78,7 @@ export class SocketReader implements Inlet, Waiting {
     this.#timedSinceMs = null;
     const isFree = !this.isBehind && turn.isFree && !this.#isHeld;
     if (isFree) turn.run(message.byteLength, () => this.#pass(new Uint8Array(message), isBinary));
-    else if (this.#queue.push(message, isBinary)) {
+    else if (this.#queueUp(message, isBinary)) {
       if (!this.#isHeld) turn.wait(this);
       this.#readLater();
     } else this.#parts.session.guard(() => this.#parts.session.flooded());
@@ -103,13 +105,13 @@ export class SocketReader implements Inlet, Waiting {
   }
 
   get nextBytes(): number {
-    return this.#queue.nextBytes;
+    return this.isBehind ? this.#queue.bytes.readUInt32BE() >>> 1 : 0;
   }
 
   piece(): boolean {
-    const frame = this.#queue.shift();
-    if (frame === undefined) return false;
-    this.#pass(frame.bytes, frame.isBinary);
+    if (this.#queue.length === 0) return false;
+    const word = this.#queue.cut(WORD_BYTES).readUInt32BE();
+    this.#pass(this.#queue.cut(word >>> 1), word % 2 === 1);
     if (this.#isHeld) return false;
     if (this.isBehind) return true;
     this.#queue.clear();
@@ -157,6 +159,13 @@ export class SocketReader implements Inlet, Waiting {
     this.#queue.clear();
     this.#parts.turn.drop(this);
     this.#parts.turn.close(this);
+  }
+
+  /** @returns false if there is no room for the message: the socket must end */
+  #queueUp(message: ArrayBuffer, isBinary: boolean): boolean {
+    const word = Buffer.allocUnsafe(WORD_BYTES);
+    word.writeUInt32BE(message.byteLength * 2 + (isBinary ? 1 : 0));
+    return this.#queue.push(word) && this.#queue.push(new Uint8Array(message));
   }
 
   #pass(bytes: Uint8Array, isBinary: boolean): void {
