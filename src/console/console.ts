@@ -115,22 +115,11 @@ export class Console {
       creditsPerCharacter: config.creditsPerCharacter,
     });
     const settled = (): Promise<void> => parts.ledger.settled();
-    const { admission, browserTokens, lexicons, past } = parts;
     const packs = () => parts.generation().packs;
-    const said = sayerOf({ administration, bounds, lexicons, packs });
+    const said = sayerOf({ administration, bounds, lexicons: parts.lexicons, packs });
     const calls = createCalls({
-      ...{
-        administration,
-        admission,
-        browserTokens,
-        lexicons,
-        past,
-        said,
-        throttle,
-        voices,
-        about,
-        settled,
-      },
+      ...parts,
+      ...{ administration, said, throttle, voices, about, settled },
       turns: server.shared.services.turns,
       wordBounds: bounds,
       url: () => this.url,

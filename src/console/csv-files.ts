@@ -73,16 +73,10 @@ const writerOf = (exchange: Exchange, sender: ResponseSender): ((bytes: Uint8Arr
     });
 };
 
-/** Some records, and what reads the next ones; `null`: these are the last. */
-interface Part {
-  readonly text: string;
-  readonly next: (() => Promise<Part>) | null;
-}
-
 /** Reads a part when the reader has taken the part before it. */
-const sendParts = async (exchange: Exchange, name: string, read: () => Promise<Part>): Promise<void> => {
+const sendParts = async (exchange: Exchange, name: string, parts: AsyncIterator<string>): Promise<void> => {
   // The first part is read before the head is sent, so that a refusal has its own status.
-  let part = await read();
+  let part = await parts.next();
   if (exchange.isOver) return;
   const head = {
     status: 200,
@@ -95,13 +89,8 @@ const sendParts = async (exchange: Exchange, name: string, read: () => Promise<P
   }
   const sender = new ResponseSender(exchange, head);
   const write = writerOf(exchange, sender);
-  while (await write(Buffer.from(part.text))) {
-    if (part.next === null) {
-      sender.end();
-      return;
-    }
-    part = await part.next();
-  }
+  for (; part.done !== true; part = await parts.next()) if (!(await write(Buffer.from(part.value)))) return;
+  sender.end();
 };
 
 export interface CsvParts {
@@ -111,15 +100,15 @@ export interface CsvParts {
   readonly settled: CallsParts['settled'];
 }
 
-/** @param firstOf throws a `ConsoleRefusal` for a wrong query */
+/** @param partsOf may throw a `ConsoleRefusal`, as for a wrong query */
 const csvRoute = (
   { door, sessions }: CsvParts,
   name: string,
-  firstOf: (
+  partsOf: (
     query: string,
     session: Session,
     inOrder: <T>(read: () => Promise<T>) => Promise<T>,
-  ) => () => Promise<Part>,
+  ) => AsyncIterator<string>,
 ): Route => ({
   path: `/api/${name}.csv`,
   method: 'get',
@@ -127,11 +116,8 @@ const csvRoute = (
     if (!door.admits(exchange, head)) return;
     const answer = async (): Promise<void> => {
       const session = await sessions.demand(exchange, head);
-      await sendParts(
-        exchange,
-        name,
-        firstOf(head.query, session, (read) => door.inOrder(exchange, session.user, read)),
-      );
+      const parts = partsOf(head.query, session, (read) => door.inOrder(exchange, session.user, read));
+      await sendParts(exchange, name, parts);
     };
     answer().catch((error: unknown) =>
       exchange.guard(() => (exchange.hasBegun ? exchange.fail(error) : replyFault(exchange, error))),
@@ -142,30 +128,28 @@ const csvRoute = (
 /** `GET /api/usage.csv` and, for operators, `GET /api/audit.csv?search&kind` */
 export const csvRoutes = (parts: CsvParts): readonly Route[] => {
   const { administration, settled } = parts;
-  const usage = csvRoute(parts, 'usage', (query, session, inOrder) => {
-    const first = questionIn(query);
-    const read = async (question: UsageQuestion): Promise<Part> => {
-      const { next, rows } = await inOrder(() => administration.usage(session, question));
-      const text = (question.after === undefined ? csvHeader : '') + csvRecords(rows);
-      return { text, next: next && (() => read({ ...question, after: next })) };
-    };
-    return async () => {
-      await settled();
-      return read(first);
-    };
+  const usage = csvRoute(parts, 'usage', async function* (query, session, inOrder) {
+    let question = questionIn(query);
+    const read = () => inOrder(() => administration.usage(session, question));
+    await settled();
+    for (let header = csvHeader; ; header = '') {
+      const { next, rows } = await read();
+      yield header + csvRecords(rows);
+      if (next === null) return;
+      question = { ...question, after: next };
+    }
   });
-  const audit = csvRoute(parts, 'audit', (query, session, inOrder) => {
+  const audit = csvRoute(parts, 'audit', async function* (query, session, inOrder) {
     const fields = new Query(query);
-    const [search, kind] = ['search', 'kind'].map((name) => (fields.get(name) ?? '').slice(0, 100));
-    const read = async (beforeId: number | null): Promise<Part> => {
-      const rows = await inOrder(() =>
-        administration.audit(session, { beforeId, search: search!, kind: kind! }),
-      );
-      const text = (beforeId === null ? csvRecord(Object.keys(auditColumns)) : '') + auditRecords(rows);
-      const last = rows.at(-1)?.auditId;
-      return { text, next: last === undefined ? null : () => read(last) };
-    };
-    return () => read(null);
+    const [search = '', kind = ''] = ['search', 'kind'].map((name) => fields.get(name)?.slice(0, 100));
+    let beforeId: number | null = null;
+    const read = () => inOrder(() => administration.audit(session, { beforeId, search, kind }));
+    for (let header = csvRecord(Object.keys(auditColumns)); ; header = '') {
+      const rows = await read();
+      yield header + auditRecords(rows);
+      beforeId = rows.at(-1)?.auditId ?? null;
+      if (beforeId === null) return;
+    }
   });
   return [usage, audit];
 };

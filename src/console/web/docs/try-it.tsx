@@ -23,26 +23,14 @@ interface Answered {
   readonly audio: Blob | null;
 }
 
-/** Samples with a header, which a browser needs to play them. */
+/** Samples with a header, which a browser needs to play them. Numbers are little-endian, as browsers write them. */
 const wavOf = (samples: ArrayBuffer, rateHz: number): Blob => {
-  const header = new DataView(new ArrayBuffer(44));
-  const texts: readonly (readonly [number, string])[] = [
-    [0, 'RIFF'],
-    [8, 'WAVEfmt '],
-    [36, 'data'],
-  ];
-  for (const [at, text] of texts)
-    for (let index = 0; index < text.length; index++) header.setUint8(at + index, text.charCodeAt(index));
-  header.setUint32(4, 36 + samples.byteLength, true);
-  header.setUint32(16, 16, true);
-  header.setUint16(20, 1, true);
-  header.setUint16(22, 1, true);
-  header.setUint32(24, rateHz, true);
-  header.setUint32(28, rateHz * 2, true);
-  header.setUint16(32, 2, true);
-  header.setUint16(34, 16, true);
-  header.setUint32(40, samples.byteLength, true);
-  return new Blob([header, samples], { type: 'audio/wav' });
+  const numbers = (...values: readonly number[]) => Uint32Array.from(values);
+  // 16 bits a sample, 2 bytes a frame; PCM with one channel.
+  const format = numbers(16, 0x1_0001, rateHz, rateHz * 2, 0x10_0002);
+  const size = samples.byteLength;
+  const parts = ['RIFF', numbers(36 + size), 'WAVEfmt ', format, 'data', numbers(size), samples];
+  return new Blob(parts, { type: 'audio/wav' });
 };
 
 const rateIn = (body: string): number => {

@@ -28,29 +28,40 @@ export interface Plot {
   readonly close: () => void;
 }
 
-interface Theme {
-  readonly colorOf: (name: string) => string;
-  /** Of each axis. */
-  readonly axis: Pick<uPlot.Axis, 'stroke' | 'font' | 'ticks'>;
-  /** Of the axis of values. */
-  readonly grid: uPlot.Axis.Grid;
+interface Drawing extends Pick<uPlot.Options, 'scales' | 'series' | 'tzDate'> {
+  readonly cursor?: Pick<uPlot.Cursor, 'points' | 'sync'>;
+  readonly times: uPlot.Axis;
+  readonly values: uPlot.Axis;
 }
 
-/** @param optionsFor called again when the colours change */
+/**
+ * @param drawingOf called again when the colours change
+ * @param onPoint gets the index of the point under the pointer, or null
+ */
 const keepDrawn = (
   element: HTMLElement,
   first: PlotValues,
-  optionsFor: (theme: Theme) => Omit<uPlot.Options, 'width' | 'height' | 'legend'>,
+  drawingOf: () => Drawing,
+  onPoint: (index: number | null) => void,
 ): Plot => {
   let data = first;
   const size = () => ({ width: element.clientWidth, height: element.clientHeight });
   const make = (): uPlot => {
-    const theme: Theme = {
-      colorOf: resolved,
-      axis: { stroke: resolved('--muted'), font: '12px system-ui, sans-serif', ticks: { show: false } },
-      grid: { stroke: resolved('--border'), width: 1 },
+    const { cursor, times, values, ...drawing } = drawingOf();
+    const axis = { stroke: resolved('--muted'), font: '12px system-ui, sans-serif', ticks: { show: false } };
+    const grid = { stroke: resolved('--border'), width: 1 };
+    const options: uPlot.Options = {
+      ...drawing,
+      ...size(),
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, ...cursor },
+      axes: [
+        { ...axis, grid: { show: false }, space: 64, ...times },
+        { ...axis, grid, ...values },
+      ],
+      hooks: { setCursor: [({ cursor: { idx } }) => onPoint(idx ?? null)] },
     };
-    return new uPlot({ ...optionsFor(theme), ...size(), legend: { show: false } }, data, element);
+    return new uPlot(options, data, element);
   };
   let plot = make();
   const sizes = new ResizeObserver(() => {
@@ -100,53 +111,39 @@ export const drawBars = (
 
   // Bars have at least two pixels. In narrower ones, the colours of a month of hours look alike.
   const bars = uPlot.paths.bars!({ size: [0.72, 48, 2], radius: 0.12, align: 0 });
-  return keepDrawn(
-    element,
-    [data.timesMs.map((ms) => ms / 1_000), ...stacked],
-    ({ axis, colorOf, grid }) => ({
-      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-      scales: {
-        x: { time: true, range: (_, min, max) => [min - half, max + half] },
-        y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] },
-      },
-      axes: [
-        {
-          ...axis,
-          size: 32,
-          grid: { show: false },
-          values: (_, splits, _axis, space, increment) =>
-            splits.map((seconds) =>
-              space === 0
-                ? null
-                : isDay || increment >= 86_400
-                  ? day.format(seconds * 1_000)
-                  : hour.format(seconds * 1_000),
-            ),
-          incrs: isDay
-            ? [86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400, 28 * 86_400, 56 * 86_400]
-            : [3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400],
-          space: 64,
-        },
-        {
-          ...axis,
-          size: 52,
-          grid,
-          values: (_, splits) => splits.map((value) => number.format(value)),
-        },
-      ],
-      series: [
-        {},
-        ...stacked.map((_, index) => ({
-          fill: colorOf(`--series-${data.series.length - index}`),
-          width: 0,
-          paths: bars,
-          points: { show: false },
-        })),
-      ],
-      tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
-      hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
-    }),
-  );
+  const drawing = (): Drawing => ({
+    cursor: { points: { show: false } },
+    scales: {
+      x: { time: true, range: (_, min, max) => [min - half, max + half] },
+      y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] },
+    },
+    times: {
+      size: 32,
+      values: (_, splits, _axis, space, increment) =>
+        splits.map((seconds) =>
+          space === 0
+            ? null
+            : isDay || increment >= 86_400
+              ? day.format(seconds * 1_000)
+              : hour.format(seconds * 1_000),
+        ),
+      incrs: isDay
+        ? [86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400, 28 * 86_400, 56 * 86_400]
+        : [3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400],
+    },
+    values: { size: 52, values: (_, splits) => splits.map((value) => number.format(value)) },
+    series: [
+      {},
+      ...stacked.map((_, index) => ({
+        fill: resolved(`--series-${data.series.length - index}`),
+        width: 0,
+        paths: bars,
+        points: { show: false },
+      })),
+    ],
+    tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
+  });
+  return keepDrawn(element, [data.timesMs.map((ms) => ms / 1_000), ...stacked], drawing, onPoint);
 };
 
 /** A chart shows at least this part of its span. */
@@ -174,13 +171,8 @@ const alone = (values: PlotValues[number]): number[] =>
 
 export const drawLines = (element: HTMLElement, data: PlotValues, options: LinesOptions): Plot => {
   const { colors, format, highestMin, onPoint, spanSeconds } = options;
-  return keepDrawn(element, data, ({ axis, colorOf, grid }) => ({
-    cursor: {
-      y: false,
-      drag: { x: false, y: false },
-      sync: { key: 'live' },
-      points: { size: 6 },
-    },
+  const drawing = (): Drawing => ({
+    cursor: { sync: { key: 'live' }, points: { size: 6 } },
     scales: {
       x: {
         time: true,
@@ -194,21 +186,16 @@ export const drawLines = (element: HTMLElement, data: PlotValues, options: Lines
       },
       y: { range: (_, _min, max) => [0, Math.max(highestMin, max * 1.1)] },
     },
-    axes: [
-      {
-        ...axis,
-        size: 28,
-        grid: { show: false },
-        space: 64,
-        values: (_, splits, _axis, _space, increment) =>
-          splits.map((seconds) => formatTick(seconds * 1_000, increment * 1_000)),
-      },
-      { ...axis, size: 60, grid, space: 32, values: (_, splits) => splits.map(format) },
-    ],
+    times: {
+      size: 28,
+      values: (_, splits, _axis, _space, increment) =>
+        splits.map((seconds) => formatTick(seconds * 1_000, increment * 1_000)),
+    },
+    values: { size: 60, space: 32, values: (_, splits) => splits.map(format) },
     series: [
       {},
       ...colors.map((name): uPlot.Series => {
-        const stroke = colorOf(name);
+        const stroke = resolved(name);
         return {
           stroke,
           width: 1.5,
@@ -221,6 +208,6 @@ export const drawLines = (element: HTMLElement, data: PlotValues, options: Lines
         };
       }),
     ],
-    hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
-  }));
+  });
+  return keepDrawn(element, data, drawing, onPoint);
 };

@@ -218,18 +218,8 @@ export class Track {
 
   /** @returns the block that has a sample, if it has come */
   #blockAt(sample: number): Block | undefined {
-    const last = this.#blocks.at(-1);
-    if (last === undefined || sample >= this.#received) return undefined;
-    // The newest, unless one jumped back.
-    if (sample >= last.start) return last;
-    let low = 0;
-    let high = this.#blocks.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.#blocks[middle]!.start <= sample) low = middle;
-      else high = middle - 1;
-    }
-    return this.#blocks[low];
+    // From the newest: it is that one, unless one jumped back.
+    return sample < this.#received ? this.#blocks.findLast(({ start }) => start <= sample) : undefined;
   }
 
   #silence(): void {
