@@ -1,8 +1,7 @@
 /**
- * The calls of the page: who may make each, what it asks, and who answers it. A member's calls reach its own account only:
+ * The calls of the page, and who answers each. A member's calls reach its own account only:
  * the administration thread checks that in the transaction of the act.
  */
-import typia, { type IValidation } from 'typia';
 import type { Installed } from '../accounts/checks.js';
 import type { Admission } from '../accounts/admission.js';
 import type { BrowserTokens } from '../accounts/browser-tokens.js';
@@ -10,6 +9,7 @@ import type { OpenedSession } from '../accounts/sessions.js';
 import { canonicalOrigin } from '../config.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, forOperators, forPeople, signedOut } from './answers.js';
+import { whoOf } from './call-rules.js';
 import type {
   Answer,
   CallName,
@@ -31,69 +31,6 @@ import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
 import type { Bounds } from '../limits.js';
 import type { LexiconEntry } from '../text/lexicon.js';
-
-/** `person`: a user at the page, and no program with the user's token. */
-type Who = 'anyone' | 'person' | 'signedIn' | 'operator';
-
-export type CallRules = {
-  readonly [N in CallName]: {
-    readonly who: Who;
-    readonly validate: (input: unknown) => IValidation<Question<N>>;
-  };
-};
-
-/** Who may make a call, and what it asks. */
-export const callRules = {
-  session: { who: 'anyone', validate: typia.createValidateEquals<Question<'session'>>() },
-  claim: { who: 'anyone', validate: typia.createValidateEquals<Question<'claim'>>() },
-  signIn: { who: 'anyone', validate: typia.createValidateEquals<Question<'signIn'>>() },
-  invitation: { who: 'anyone', validate: typia.createValidateEquals<Question<'invitation'>>() },
-  acceptInvitation: { who: 'anyone', validate: typia.createValidateEquals<Question<'acceptInvitation'>>() },
-  signOut: { who: 'anyone', validate: typia.createValidateEquals<Question<'signOut'>>() },
-  changePassword: { who: 'person', validate: typia.createValidateEquals<Question<'changePassword'>>() },
-  tokens: { who: 'signedIn', validate: typia.createValidateEquals<Question<'tokens'>>() },
-  createToken: { who: 'person', validate: typia.createValidateEquals<Question<'createToken'>>() },
-  revokeToken: { who: 'signedIn', validate: typia.createValidateEquals<Question<'revokeToken'>>() },
-  account: { who: 'signedIn', validate: typia.createValidateEquals<Question<'account'>>() },
-  keys: { who: 'signedIn', validate: typia.createValidateEquals<Question<'keys'>>() },
-  createKey: { who: 'signedIn', validate: typia.createValidateEquals<Question<'createKey'>>() },
-  changeKey: { who: 'signedIn', validate: typia.createValidateEquals<Question<'changeKey'>>() },
-  revokeKey: { who: 'signedIn', validate: typia.createValidateEquals<Question<'revokeKey'>>() },
-  browserToken: { who: 'signedIn', validate: typia.createValidateEquals<Question<'browserToken'>>() },
-  usage: { who: 'signedIn', validate: typia.createValidateEquals<Question<'usage'>>() },
-  balance: { who: 'signedIn', validate: typia.createValidateEquals<Question<'balance'>>() },
-  requests: { who: 'signedIn', validate: typia.createValidateEquals<Question<'requests'>>() },
-  users: { who: 'signedIn', validate: typia.createValidateEquals<Question<'users'>>() },
-  voices: { who: 'signedIn', validate: typia.createValidateEquals<Question<'voices'>>() },
-  lexicons: { who: 'signedIn', validate: typia.createValidateEquals<Question<'lexicons'>>() },
-  said: { who: 'signedIn', validate: typia.createValidateEquals<Question<'said'>>() },
-  addWord: { who: 'signedIn', validate: typia.createValidateEquals<Question<'addWord'>>() },
-  removeWord: { who: 'signedIn', validate: typia.createValidateEquals<Question<'removeWord'>>() },
-  words: { who: 'signedIn', validate: typia.createValidateEquals<Question<'words'>>() },
-  alerts: { who: 'signedIn', validate: typia.createValidateEquals<Question<'alerts'>>() },
-  webhook: { who: 'signedIn', validate: typia.createValidateEquals<Question<'webhook'>>() },
-  setWebhook: { who: 'signedIn', validate: typia.createValidateEquals<Question<'setWebhook'>>() },
-  testWebhook: { who: 'signedIn', validate: typia.createValidateEquals<Question<'testWebhook'>>() },
-  accounts: { who: 'operator', validate: typia.createValidateEquals<Question<'accounts'>>() },
-  createAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'createAccount'>>() },
-  credit: { who: 'operator', validate: typia.createValidateEquals<Question<'credit'>>() },
-  meterAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'meterAccount'>>() },
-  changeAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'changeAccount'>>() },
-  suspendAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'suspendAccount'>>() },
-  deleteAccount: { who: 'operator', validate: typia.createValidateEquals<Question<'deleteAccount'>>() },
-  invite: { who: 'operator', validate: typia.createValidateEquals<Question<'invite'>>() },
-  invitations: { who: 'operator', validate: typia.createValidateEquals<Question<'invitations'>>() },
-  withdrawInvitations: {
-    who: 'operator',
-    validate: typia.createValidateEquals<Question<'withdrawInvitations'>>(),
-  },
-  removeUser: { who: 'operator', validate: typia.createValidateEquals<Question<'removeUser'>>() },
-  reloadVoices: { who: 'operator', validate: typia.createValidateEquals<Question<'reloadVoices'>>() },
-  history: { who: 'operator', validate: typia.createValidateEquals<Question<'history'>>() },
-  audit: { who: 'operator', validate: typia.createValidateEquals<Question<'audit'>>() },
-} as const satisfies CallRules;
-
-export const callNames = Object.keys(callRules) as CallName[];
 
 /** A call that was read, and who makes it. */
 export interface Caller {
@@ -126,7 +63,7 @@ type Answers = {
 
 /** @throws {ConsoleRefusal} if the caller may not */
 export const checkRole = (name: CallName, session: Session | null, isProgram: boolean): void => {
-  const { who }: { readonly who: Who } = callRules[name];
+  const who = whoOf(name);
   if (who === 'anyone') return;
   if (session === null) throw signedOut(isProgram);
   if (who === 'person' && session.isProgram) throw forPeople();

@@ -249,8 +249,8 @@ interface Call<Question, Answer> {
   readonly answer: Answer;
 }
 
-export interface Calls {
-  // Anyone.
+/** Anyone makes these. */
+export interface CallsOfAnyone {
   session: Call<Nothing, SessionState>;
   claim: Call<{ readonly token: Token; readonly name: Name; readonly password: Password }, SessionState>;
   signIn: Call<{ readonly name: Name; readonly password: string & tags.MaxLength<256> }, SessionState>;
@@ -261,14 +261,15 @@ export interface Calls {
     SessionState
   >;
 
-  // Signed-in users.
   signOut: Call<{ readonly everywhere: boolean }, SessionState>;
+}
+
+/** A user at the page, and no program with the user's token. */
+export interface CallsOfPeople {
   changePassword: Call<
     { readonly current: string & tags.MaxLength<256>; readonly password: Password },
     Nothing
   >;
-  /** The user's own. */
-  tokens: Call<Nothing, readonly TokenView[]>;
   createToken: Call<
     {
       readonly name: Name;
@@ -276,9 +277,13 @@ export interface Calls {
     },
     { readonly token: string; readonly view: TokenView }
   >;
-  revokeToken: Call<{ readonly name: Name }, Nothing>;
+}
 
-  // Operators, and the members of the account.
+/** Operators, and the members of the account. */
+export interface CallsOfUsers {
+  /** The user's own. */
+  tokens: Call<Nothing, readonly TokenView[]>;
+  revokeToken: Call<{ readonly name: Name }, Nothing>;
   account: Call<{ readonly accountId: Id }, AccountView>;
   keys: Call<{ readonly accountId: Id }, readonly KeyView[]>;
   createKey: Call<
@@ -315,8 +320,9 @@ export interface Calls {
   removeWord: Call<{ readonly accountId: Id; readonly word: Entry }, Nothing>;
   /** The words of the account's lexicon. */
   words: Call<{ readonly accountId: Id; readonly search: string & tags.MaxLength<100> }, WordsView>;
+}
 
-  // Operators.
+export interface CallsOfOperators {
   accounts: Call<Nothing, readonly AccountView[]>;
   /** `credits` null: not metered. */
   createAccount: Call<{ readonly name: Name; readonly credits: Credits | null }, AccountView>;
@@ -352,6 +358,8 @@ export interface Calls {
     readonly AuditRow[]
   >;
 }
+
+export interface Calls extends CallsOfAnyone, CallsOfPeople, CallsOfUsers, CallsOfOperators {}
 
 export type CallName = keyof Calls;
 export type Question<N extends CallName> = Calls[N]['question'];

@@ -10,9 +10,10 @@ import type { Reply } from '../front/reply.js';
 import { forwardedAddress, type RequestHead } from '../front/request-head.js';
 import type { Handler, Route } from '../front/routes.js';
 import { badRequest, jsonReply, replyFault, replyRefusal, replyWhenDone } from './answers.js';
-import { callNames, callRules, checkRole, type Caller, type CallRules, type createCalls } from './calls.js';
+import { callNames, validateCall } from './call-rules.js';
+import { checkRole, type Caller, type createCalls } from './calls.js';
 import type { CallOrder } from './call-order.js';
-import type { CallName, User } from './contract.js';
+import type { CallName, Question, User } from './contract.js';
 import type { Gate } from './gate.js';
 import type { Cookies } from './headers.js';
 import { isOfProgram, type Sessions } from './sessions.js';
@@ -79,12 +80,12 @@ export class Door {
     }
   }
 
-  /** Reads a JSON body. @param onQuestion may throw a `ConsoleRefusal` */
-  readQuestion<Q>(
+  /** Reads the question of a call. @param onQuestion may throw a `ConsoleRefusal` */
+  #readQuestion<N extends CallName>(
     exchange: Exchange,
     head: RequestHead,
-    validate: (input: unknown) => IValidation<Q>,
-    onQuestion: (question: Q, bytes: number) => void,
+    name: N,
+    onQuestion: (question: Question<N>) => void,
   ): void {
     // Forms of other sites can send bodies of every other type. Without a body the type may be absent.
     const isJson = /^application\/json\s*(?:;|$)/i.test(head.contentType?.trim() ?? '');
@@ -94,7 +95,8 @@ export class Door {
         const { bounds } = exchange.services;
         const json = parseJsonBody(bytes, head.contentType, bounds);
         if (!json.ok) throw badRequest('The request is not valid JSON.');
-        onQuestion(checked(validate(json.value), bounds), bytes.length);
+        const { question } = checked(validateCall({ name, question: json.value }), bounds);
+        onQuestion(question);
       } catch (error) {
         replyFault(exchange, error);
       }
@@ -112,11 +114,10 @@ export class Door {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it joins a question with its answer
   #callHandler<N extends CallName>(name: N, calls: ReturnType<typeof createCalls>): Handler {
     const { cookies, sessions } = this.#parts;
-    const rules: CallRules = callRules;
     return (exchange, head) => {
       if (!this.admits(exchange, head)) return;
       const address = this.addressOf(exchange, head);
-      this.readQuestion(exchange, head, rules[name].validate, (question) => {
+      this.#readQuestion(exchange, head, name, (question) => {
         const answer = async (): Promise<Reply> => {
           const headers: Header[] = [];
           const session = await sessions.find(exchange, head);
@@ -163,7 +164,7 @@ const checked = <Q>(result: IValidation<Q>, bounds: QuoteBound): Q => {
   if (result.success) return result.data;
   // Typia keeps the errors of its last check, with what the caller sent.
   const [first] = result.errors.splice(0);
-  const field = quoted(first?.path.replace(/^\$input\.?/, '') ?? '', bounds);
+  const field = quoted(first?.path.replace(/^\$input(?:\.question)?\.?/, '') ?? '', bounds);
   if (first === undefined || field === '')
     throw badRequest('The request does not have the form that this call takes.');
   throw badRequest(`${field} must be ${wanted(first.expected)}.`, field);

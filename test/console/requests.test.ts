@@ -1,6 +1,6 @@
 /** The list of requests: every way of asking for speech is in it once, with why it ended, and without texts. */
 import t from 'tap';
-import { callRules } from '../../src/console/calls.js';
+import { whoOf } from '../../src/console/call-rules.js';
 import type { Question, RequestRow } from '../../src/console/contract.js';
 import { ConsoleClient } from '../support/console-client.js';
 import { ElevenLabsClient } from '../support/elevenlabs-client.js';
@@ -181,7 +181,7 @@ t.test('a member sees its account only, and the past of the service is for opera
   t.equal((await member.post('/api/requests', all)).status, 403);
   const [foreign] = (await operator.call('accounts', {})).filter(({ name }) => name === 'default');
   t.match((await member.post('/api/requests', { ...all, accountId: foreign!.accountId })).status, /^40[34]$/);
-  t.equal(callRules.history.who, 'operator');
+  t.equal(whoOf('history'), 'operator');
 });
 
 t.test('nothing that a client wrote is in it, and neither are probes and the page itself', async (t) => {

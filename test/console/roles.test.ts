@@ -1,6 +1,6 @@
 /** Each role, and a client without a session, asks each route of the console, and reaches only what its role allows. */
 import t from 'tap';
-import { callNames, callRules } from '../../src/console/calls.js';
+import { callNames, whoOf } from '../../src/console/call-rules.js';
 import type { CallName, Question } from '../../src/console/contract.js';
 import { ConsoleClient, PASSWORD } from '../support/console-client.js';
 import { SCRIPTED, startService } from '../support/service.js';
@@ -89,10 +89,10 @@ t.test('every route with every role and with none', async (t) => {
     'signOut',
   ];
   t.strictSame(
-    callNames.filter((name) => callRules[name].who === 'anyone'),
+    callNames.filter((name) => whoOf(name) === 'anyone'),
     open,
   );
-  const closed = callNames.filter((name) => callRules[name].who !== 'anyone');
+  const closed = callNames.filter((name) => whoOf(name) !== 'anyone');
 
   await t.test('a client without a session sees only the session and the sign-in', async (t) => {
     for (const name of closed) t.equal(await statusOf(nobody, name), 401, name);
@@ -121,7 +121,7 @@ t.test('every route with every role and with none', async (t) => {
     );
     for (const name of refused) {
       const status = await statusOf(stranger, name);
-      t.match(status, callRules[name].who === 'operator' ? /^403$/ : /^(?:403|404)$/, name);
+      t.match(status, whoOf(name) === 'operator' ? /^403$/ : /^(?:403|404)$/, name);
     }
     const all = { ...day, accountId: null };
     t.match((await stranger.post('/api/usage', all)).status, /^(?:403|404)$/, 'usage of all');
@@ -165,7 +165,7 @@ t.test('every route with every role and with none', async (t) => {
       'lexicons',
     ] as const)
       t.equal(await statusOf(member, name), 200, name);
-    for (const name of closed.filter((call) => callRules[call].who === 'operator'))
+    for (const name of closed.filter((call) => whoOf(call) === 'operator'))
       t.equal(await statusOf(member, name), 403, name);
     t.equal(await statusOf(member, 'changePassword'), 403, 'a wrong password');
     t.equal((await member.ask('/api/live')).status, 403);

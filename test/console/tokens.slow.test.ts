@@ -1,6 +1,6 @@
 /** Tokens with which programs call the console's API, and the document that describes it. */
 import t from 'tap';
-import { callNames, callRules } from '../../src/console/calls.js';
+import { callNames, whoOf } from '../../src/console/call-rules.js';
 import type { Answer, CallName, Question } from '../../src/console/contract.js';
 import { limits } from '../../src/limits.js';
 import { ConsoleClient, PASSWORD } from '../support/console-client.js';
@@ -126,7 +126,7 @@ t.test('a program with a token', async (t) => {
       components: { schemas: Record<string, { properties?: object }> };
       paths: Record<string, { post: { requestBody: object; responses: Record<string, object> } }>;
     };
-    const open = callNames.filter((name) => !/anyone|person/.test(callRules[name].who));
+    const open = callNames.filter((name) => !/anyone|person/.test(whoOf(name)));
     t.strictSame(Object.keys(paths).sort(), open.map((name) => `/api/${name}`).sort());
     const text = JSON.stringify(paths);
     for (const [, name = ''] of text.matchAll(/"#\/components\/schemas\/([^"]+)"/g))
