@@ -34,6 +34,22 @@ export const inSlices = (
   slice();
 };
 
+/** @returns what runs the work in slices. While the last run is not done, which takes long on a slow machine, it does nothing */
+export const repeatedly = (work: () => Generator<void>, parts: SlicesParts): (() => void) => {
+  let isRunning = false;
+  const run = function* (): Generator<void> {
+    isRunning = true;
+    try {
+      yield* work();
+    } finally {
+      isRunning = false;
+    }
+  };
+  return () => {
+    if (!isRunning) inSlices(run(), parts);
+  };
+};
+
 /** Runs deferred work, one piece in each tick, so that many pieces do not block the thread together. Accounts take turns. */
 export class OneByOne {
   /** The next account first. None is empty. */

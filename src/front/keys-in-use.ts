@@ -5,7 +5,7 @@
 import type { Admission } from '../accounts/admission.js';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
-import { inSlices } from '../slices.js';
+import { inSlices, repeatedly } from '../slices.js';
 import type { ActiveKey } from '../store/store.js';
 
 export interface KeysInUseParts {
@@ -30,11 +30,14 @@ export class KeysInUse {
   /** The key that was read last is the last one. */
   readonly #keys = new Map<number, KeyInUse>();
   #timer: NodeJS.Timeout | undefined;
-  #isBeating = false;
+  readonly #beat: () => void;
 
   constructor(parts: KeysInUseParts) {
     this.#parts = parts;
-    parts.admission.watchKeys?.((keyIds) => this.#inSlices(this.#readNow(keyIds)));
+    const { bounds, clock } = parts;
+    const slices = { clock, sliceMsMax: bounds.sliceMsMax };
+    this.#beat = repeatedly(() => this.#beats(), slices);
+    parts.admission.watchKeys?.((keyIds) => inSlices(this.#readNow(keyIds), slices));
   }
 
   /** @param onRead called each time that the key was read, until the use ends */
@@ -44,7 +47,7 @@ export class KeysInUse {
     inUse.key = key;
     inUse.listeners.add(onRead);
     this.#keys.set(keyId, inUse);
-    this.#timer ??= setInterval(() => this.#beat(), this.#parts.bounds.keyRecheckMsMax / BEATS_A_RECHECK);
+    this.#timer ??= setInterval(this.#beat, this.#parts.bounds.keyRecheckMsMax / BEATS_A_RECHECK);
     return new KeyUse(inUse, () => {
       inUse.listeners.delete(onRead);
       if (inUse.listeners.size > 0 || this.#keys.get(keyId) !== inUse) return;
@@ -55,28 +58,14 @@ export class KeysInUse {
     });
   }
 
-  #inSlices(work: Generator<void>): void {
-    const { bounds, clock } = this.#parts;
-    inSlices(work, { clock, sliceMsMax: bounds.sliceMsMax });
-  }
-
-  #beat(): void {
-    if (!this.#isBeating) this.#inSlices(this.#beats());
-  }
-
   *#beats(): Generator<void> {
-    this.#isBeating = true;
-    try {
-      let left = Math.ceil(this.#keys.size / BEATS_A_RECHECK);
-      for (const [keyId, inUse] of this.#keys) {
-        if (left-- === 0) return;
-        this.#keys.delete(keyId);
-        this.#keys.set(keyId, inUse);
-        yield* this.#read(inUse);
-        yield;
-      }
-    } finally {
-      this.#isBeating = false;
+    let left = Math.ceil(this.#keys.size / BEATS_A_RECHECK);
+    for (const [keyId, inUse] of this.#keys) {
+      if (left-- === 0) return;
+      this.#keys.delete(keyId);
+      this.#keys.set(keyId, inUse);
+      yield* this.#read(inUse);
+      yield;
     }
   }
 

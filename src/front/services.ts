@@ -5,7 +5,7 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
-import { inSlices } from '../slices.js';
+import { repeatedly } from '../slices.js';
 import { createTickActions, TickCount } from '../tick.js';
 import type { Connections } from './connections.js';
 import type { KeysInUse } from './keys-in-use.js';
@@ -125,20 +125,19 @@ export interface Pulsed {
 export class Pulse {
   readonly #periodMs: number;
   readonly #clock: Clock;
-  readonly #sliceMsMax: number;
+  readonly #beat: () => void;
   readonly #members = new Set<Pulsed>();
   #timer: NodeJS.Timeout | null = null;
-  #isBeating = false;
 
   constructor(periodMs: number, clock: Clock, sliceMsMax: number) {
     this.#periodMs = periodMs;
     this.#clock = clock;
-    this.#sliceMsMax = sliceMsMax;
+    this.#beat = repeatedly(() => this.#beats(), { clock, sliceMsMax });
   }
 
   add(member: Pulsed): void {
     this.#members.add(member);
-    this.#timer ??= setInterval(() => this.#beat(), this.#periodMs);
+    this.#timer ??= setInterval(this.#beat, this.#periodMs);
   }
 
   delete(member: Pulsed): void {
@@ -148,19 +147,10 @@ export class Pulse {
     this.#timer = null;
   }
 
-  #beat(): void {
-    if (!this.#isBeating) inSlices(this.#beats(), { clock: this.#clock, sliceMsMax: this.#sliceMsMax });
-  }
-
   *#beats(): Generator<void> {
-    this.#isBeating = true;
-    try {
-      for (const member of this.#members) {
-        member.beat(this.#clock());
-        yield;
-      }
-    } finally {
-      this.#isBeating = false;
+    for (const member of this.#members) {
+      member.beat(this.#clock());
+      yield;
     }
   }
 }

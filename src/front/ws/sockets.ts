@@ -10,7 +10,7 @@ import type { ActiveKey } from '../../store/store.js';
 import type { Speech } from '../../speech/speech.js';
 import { KeyedBudget } from '../../byte-budget.js';
 import type { RefusalReason } from '../../metrics.js';
-import { inSlices } from '../../slices.js';
+import { inSlices, repeatedly } from '../../slices.js';
 import { Registry, type Services } from '../services.js';
 import type { SocketBudgets, SocketHandle } from './outbox.js';
 import { specificationProtocol, type SocketProtocol } from './protocol.js';
@@ -63,13 +63,14 @@ export class Sockets {
   #timer: NodeJS.Timeout | null = null;
   #draining = false;
   readonly #isDraining = (): boolean => this.#draining;
-  #isBeating = false;
+  readonly #beat: () => void;
   readonly #byRoute = new Map<string, OfRoute>();
   readonly #queued = { bytes: 0 };
 
   constructor(parts: SocketsParts) {
     this.#parts = parts;
-    const { bounds } = parts.services;
+    const { bounds, clock } = parts.services;
+    this.#beat = repeatedly(() => this.#beats(), { clock, sliceMsMax: bounds.sliceMsMax });
     this.protocol = specificationProtocol(bounds);
     this.#openBudget = new KeyedBudget(bounds.socketsMax, bounds.slotsPerKey);
     this.#ofKeys = new Slots(bounds.socketsPerKeyMax);
@@ -196,25 +197,21 @@ export class Sockets {
     });
     ofRoute.open++;
     this.#registry.add(session);
-    this.#timer ??= setInterval(() => this.#beat(), BEAT_MS);
+    this.#timer ??= setInterval(this.#beat, BEAT_MS);
     return { session, reader };
   }
 
   /** Takes no new contexts. Sockets end when they speak nothing. */
   drain(): void {
     this.#draining = true;
-    this.#inSlices(this.#drains());
+    const { bounds, clock } = this.#parts.services;
+    inSlices(this.#drains(), { clock, sliceMsMax: bounds.sliceMsMax });
   }
 
   /** Ends all of them now, without slices: the service serves no other client any more. */
   shutDown(): void {
     this.#draining = true;
     for (const session of this.#registry.members) session.guard(() => session.shutDown());
-  }
-
-  #inSlices(work: Generator<void>): void {
-    const { bounds, clock } = this.#parts.services;
-    inSlices(work, { clock, sliceMsMax: bounds.sliceMsMax });
   }
 
   *#drains(): Generator<void> {
@@ -224,21 +221,11 @@ export class Sockets {
     }
   }
 
-  #beat(): void {
-    // On a machine that is too slow for the sockets a beat may take longer than the time between two.
-    if (!this.#isBeating) this.#inSlices(this.#beats());
-  }
-
   *#beats(): Generator<void> {
-    this.#isBeating = true;
-    try {
-      const { clock } = this.#parts.services;
-      for (const session of this.#registry) {
-        session.guard(() => session.beat(clock()));
-        yield;
-      }
-    } finally {
-      this.#isBeating = false;
+    const { clock } = this.#parts.services;
+    for (const session of this.#registry) {
+      session.guard(() => session.beat(clock()));
+      yield;
     }
   }
 

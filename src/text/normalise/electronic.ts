@@ -1,4 +1,5 @@
 /** E-mail, web and network addresses, as people read them out: "jane dot doe at example dot com". */
+import { isIPv6 } from 'node:net';
 import { type AddressWords, named, type Reading, type Rule, say, type Token, wordSet } from './tokens.js';
 
 /** Top-level domains: "example.com" is an address without "www" too. */
@@ -179,14 +180,8 @@ export const spokenAddress = (text: string, words: AddressWords | undefined): st
   return spoken;
 };
 
-const digits = String.raw`[\da-f]{1,4}`;
-const fewGroups = `${digits}(?::${digits}){0,6}`;
-const lastAddress = String.raw`(?:ffff:)?\d{1,3}(?:\.\d{1,3}){3}`;
-/** An IPv6 address, with the length of its prefix or with a port. */
-const ipv6 = new RegExp(
-  `^(?:(?:${digits}:){7}${digits}|(?:${fewGroups})?::(?:${fewGroups}|${lastAddress})?)(?:/\\d{1,3}|\\]:\\d{1,5})?$`,
-  'i',
-);
+/** What follows an IPv6 address: the length of its prefix, or a port. */
+const ipv6Rest = /(?:\/\d{1,3}|\]:\d{1,5})$/;
 /** The address of a network card; with other marks than colons it must have a letter. */
 const mac =
   /^[\da-f]{2}(?::[\da-f]{2}){5}$|^(?=.*[a-f])(?:[\da-f]{2}(?:-[\da-f]{2}){5}|[\da-f]{4}(?:\.[\da-f]{4}){2})$/i;
@@ -208,7 +203,9 @@ const networkAddress = ({ core, lead, tail }: Token, words: AddressWords): Readi
     return say(Array.from(core.matchAll(/[\da-f]{2}/gi), ([pair]) => hexWords(pair, words)).join(', '));
   // The colons at the end of "fe80::" look like punctuation.
   const text = tail.startsWith('::') ? `${core}::` : core;
-  if (!text.includes(':') || !/\d/.test(text) || !ipv6.test(text)) return null;
+  const address = text.replace(ipv6Rest, '');
+  // With a zone behind a percent sign it is left to the voice.
+  if (!text.includes(':') || !/^[^%]*\d[^%]*$/.test(address) || !isIPv6(address)) return null;
   return {
     parts: [
       {
