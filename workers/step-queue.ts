@@ -40,8 +40,10 @@ const LARGER_TIMES = 4;
 const FIRST_WAIT_MS = 1_000;
 /** A listener with less than this in hand goes before whole files. */
 export const BEFORE_FILES_MS = 400;
-/** Whole files that are late get this part of the thread's time at least. */
-const FILES_PART = 0.1;
+/** Whole files that are late get this part of the thread's time at least, and the first audio of each account. */
+const PART = 0.1;
+/** An account without first audio for so long may have its part of this time at once. */
+const BURST_MS = 3_000;
 
 interface RankedStep<Step> {
   readonly waiting: WaitingStep<Step>;
@@ -52,16 +54,27 @@ interface RankedStep<Step> {
   readonly ownMs: number;
 }
 
-/** @param firstMs when its step is due if it is of first audio */
-const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number, firstMs: number): RankedStep<Step> => {
+/** A step that runs now, of first audio of an account that has had less than its part, or of a whole file: `null`. */
+interface PartedStep {
+  readonly sinceMs: number;
+  readonly account: string | null;
+}
+
+/** @param firstMs when its step is due if it is of first audio; `null`: it waits as a whole file does */
+const rankOf = <Step>(
+  waiting: WaitingStep<Step>,
+  nowMs: number,
+  firstMs: number | null,
+): RankedStep<Step> => {
   const { share, urgency, accountMs, longMs } = waiting;
   const ownMs = waiting.dueMs();
   const shareMs = share?.clock.at() ?? Number.NEGATIVE_INFINITY;
   const sharedMs = Math.max(ownMs, shareMs, accountMs);
   // However early it is due: what listeners with much in hand would get, they do not need now.
-  if (urgency === 'file')
-    return { waiting, ownMs, sharedMs, dueMs: nowMs + Math.max(BEFORE_FILES_MS, longMs) };
-  return { waiting, ownMs, sharedMs, dueMs: Math.max(shareMs, urgency === 'first' ? firstMs : ownMs) };
+  const asFileMs = nowMs + Math.max(BEFORE_FILES_MS, longMs);
+  if (urgency === 'file') return { waiting, ownMs, sharedMs, dueMs: asFileMs };
+  const dueMs = urgency === 'first' ? (firstMs ?? asFileMs) : ownMs;
+  return { waiting, ownMs, sharedMs, dueMs: Math.max(shareMs, dueMs) };
 };
 
 const earlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step>): number =>
@@ -77,7 +90,8 @@ const isEarlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step> | undefined): 
  *
  * First audio lets listeners go first who would run dry, and whole files let all go first who have little in hand. Files that
  * are late get a part of the time in any case. An account whose first audio was just made lets those go first that have waited
- * since then: so many requests of one account do not make another wait.
+ * since then: so many requests of one account do not make another wait. Beside others, first audio of an account that has had
+ * its part of the thread waits as whole files do: a client that leaves after it, or before, pays little, and may come again.
  *
  * A long step cannot be interrupted. It lets short ones go first that are due before its end, but waits for them no longer
  * than it takes itself.
@@ -92,10 +106,11 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   #taken = 0;
   /** Accounts whose first audio was chosen since the last choice. */
   readonly #begun = new Set<string>();
-  /** When the step of a whole file began that runs now. */
-  #fileSinceMs: number | null = null;
+  #parted: PartedStep | null = null;
   /** From then on a file that is late goes first. */
   #fileFromMs = Number.NEGATIVE_INFINITY;
+  /** From then on an account has had less than its part. The last one that had first audio is the last. */
+  readonly #firstFromMs = new Map<string, number>();
 
   /** @param clock of the deadlines @param size the most callers that run at a time */
   constructor(clock: Clock = monotonicMs, size = 1) {
@@ -119,15 +134,32 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   leave(): void {
     // After the messages that arrived during the step: they may bring a job that is more urgent than all that wait. The
     // caller may enter again meanwhile.
-    if (this.#fileSinceMs !== null) {
-      const nowMs = this.#clock();
-      this.#fileFromMs = nowMs + (nowMs - this.#fileSinceMs) * (1 / FILES_PART - 1);
-      this.#fileSinceMs = null;
-    }
+    if (this.#parted !== null) this.#countPart(this.#parted);
+    this.#parted = null;
     setImmediate(() => {
       this.#taken--;
       this.#next();
     });
+  }
+
+  #countPart({ sinceMs, account }: PartedStep): void {
+    const nowMs = this.#clock();
+    const partMs = (nowMs - sinceMs) / PART;
+    if (account === null) {
+      this.#fileFromMs = sinceMs + partMs;
+      return;
+    }
+    const fromMs = Math.max(this.#fromMs(account), sinceMs - BURST_MS) + partMs;
+    this.#firstFromMs.delete(account);
+    for (const [other, otherMs] of this.#firstFromMs) {
+      if (otherMs > nowMs - BURST_MS) break;
+      this.#firstFromMs.delete(other);
+    }
+    this.#firstFromMs.set(account, fromMs);
+  }
+
+  #fromMs(account = ''): number {
+    return this.#firstFromMs.get(account) ?? Number.NEGATIVE_INFINITY;
   }
 
   readonly #next = (): void => {
@@ -148,8 +180,11 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     const isFilesTurn = file !== undefined && file.ownMs <= nowMs && nowMs >= this.#fileFromMs;
     const next = file !== undefined && (isFilesTurn || isEarlier(file, played)) ? file : played;
     if (next === undefined) return;
+    const { urgency, account = '' } = next.waiting;
+    const hasPart = urgency === 'file' || (urgency === 'first' && this.#fromMs(account) <= nowMs);
     // Of a queue for several at a time nobody knows which of them leaves.
-    if (next === file && this.#size === 1) this.#fileSinceMs = nowMs;
+    if (hasPart && this.#size === 1)
+      this.#parted = { sinceMs: nowMs, account: urgency === 'file' ? null : account };
     this.#taken++;
     this.#take(next);
     next.waiting.resolve(this.#othersFor(next, nowMs));
@@ -170,6 +205,7 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     const jobsOfPlaying = jobs.get(playing) ?? 0;
     const yieldsMs = Math.min(nowMs + PLAYING_MS, awaitedMs + FIRST_WAIT_MS);
     return Array.from(this.#waiting, (waiting) => {
+      if (jobs.size > 1 && this.#fromMs(waiting.account) > nowMs) return rankOf(waiting, nowMs, null);
       const isSmall = LARGER_TIMES * (jobs.get(waiting.account) ?? 0) < jobsOfPlaying;
       return rankOf(waiting, nowMs, isSmall ? waiting.dueMs() : yieldsMs);
     });

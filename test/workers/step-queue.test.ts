@@ -331,3 +331,83 @@ t.test('files that are in time are made by their deadlines, whosever they are', 
   const order = await orderOf(10_000, { c: file(11_000), a: file(10_600), b: file(10_700) });
   t.strictSame(order, ['a', 'b', 'c']);
 });
+
+/**
+ * One thread, 30 listeners of four accounts who hear one utterance after the other, and clients of another account who leave
+ * after their first step, and come again at once.
+ */
+const crowdBeside = async (leavers: number, leaverStepMs: number) => {
+  let nowMs = 0;
+  const endMs = 30_000;
+  const queue = new StepQueue(() => nowMs);
+  const sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
+  const until = (atMs: number) => new Promise<void>((wake) => sleepers.push({ atMs, wake }));
+  const firstsMs: number[] = [];
+  const totals = { leaverSteps: 0, dry: 0 };
+  let open = 0;
+  const step = async (due: StepDue, stepMs: number, made: () => void) => {
+    await queue.enter(due);
+    nowMs += stepMs;
+    made();
+    queue.leave();
+  };
+  const listen = async (place: number) => {
+    for (let fromMs = (place * 6_000) / 30; fromMs < endMs;) {
+      await until(fromMs);
+      const askedMs = nowMs;
+      let madeMs = 0;
+      let playsMs = askedMs;
+      for (const chunkMs of [100, 250, 500, 1_000, 1_000, 1_000, 1_000, 1_150]) {
+        const isFirst = madeMs === 0;
+        const due: StepDue = {
+          ...{ dueMs: () => playsMs + madeMs, urgency: isFirst ? 'first' : 'playing' },
+          account: `listeners ${place % 4}`,
+        };
+        await step(due, (isFirst ? 7 : 0) + chunkMs * 0.013, () => {
+          const lateMs = nowMs - (playsMs + madeMs);
+          if (isFirst) firstsMs.push(lateMs);
+          else if (lateMs > 5) totals.dry++;
+          playsMs += Math.max(0, lateMs);
+          madeMs += chunkMs;
+        });
+      }
+      fromMs = playsMs + madeMs;
+    }
+    open--;
+  };
+  const leave = async () => {
+    while (nowMs < endMs) {
+      const askedMs = nowMs;
+      const due: StepDue = { dueMs: () => askedMs, urgency: 'first', account: 'leavers' };
+      await step(due, leaverStepMs, () => totals.leaverSteps++);
+    }
+  };
+  for (let place = 0; place < 30; place++, open++) void listen(place);
+  for (let place = 0; place < leavers; place++) void leave();
+  while (open > 0) {
+    const beganMs = nowMs;
+    for (let turn = 0; turn < 5; turn++) await settle();
+    // Nobody works: time passes until the next one comes.
+    if (nowMs === beganMs) nowMs = Math.max(nowMs, Math.min(...sleepers.map(({ atMs }) => atMs)));
+    for (const { wake } of sleepers.filter(({ atMs }) => atMs <= nowMs)) wake();
+    sleepers.splice(0, sleepers.length, ...sleepers.filter(({ atMs }) => atMs > nowMs));
+  }
+  return { ...totals, firstMs: firstsMs.toSorted((a, b) => a - b)[Math.floor(firstsMs.length * 0.95)]! };
+};
+
+t.test(
+  'clients who leave after first audio take what the listeners of other accounts do not need',
+  async (t) => {
+    const calm = await crowdBeside(0, 0);
+    t.equal(calm.dry, 0);
+    for (const stepMs of [8, 60]) {
+      const { firstMs, dry, leaverSteps } = await crowdBeside(8, stepMs);
+      t.equal(dry, 0, `${stepMs} ms: nobody runs dry`);
+      t.ok(
+        firstMs < calm.firstMs + 30,
+        `${stepMs} ms: first audio takes ${firstMs} ms, ${calm.firstMs} without them`,
+      );
+      t.ok(leaverSteps * stepMs > 0.4 * 30_000, `${stepMs} ms: they are served: ${leaverSteps} times`);
+    }
+  },
+);
