@@ -54,27 +54,18 @@ interface RankedStep<Step> {
   readonly ownMs: number;
 }
 
-/** A step that runs now, of first audio of an account that has had less than its part, or of a whole file: `null`. */
-interface PartedStep {
-  readonly sinceMs: number;
-  readonly account: string | null;
-}
+/** When what waits for listeners with little in hand counts as due. */
+const behindListeners = (nowMs: number, longMs: number): number => nowMs + Math.max(BEFORE_FILES_MS, longMs);
 
-/** @param firstMs when its step is due if it is of first audio; `null`: it waits as a whole file does */
-const rankOf = <Step>(
-  waiting: WaitingStep<Step>,
-  nowMs: number,
-  firstMs: number | null,
-): RankedStep<Step> => {
+/** @param firstMs when its step is due if it is of first audio */
+const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number, firstMs: number): RankedStep<Step> => {
   const { share, urgency, accountMs, longMs } = waiting;
   const ownMs = waiting.dueMs();
   const shareMs = share?.clock.at() ?? Number.NEGATIVE_INFINITY;
   const sharedMs = Math.max(ownMs, shareMs, accountMs);
   // However early it is due: what listeners with much in hand would get, they do not need now.
-  const asFileMs = nowMs + Math.max(BEFORE_FILES_MS, longMs);
-  if (urgency === 'file') return { waiting, ownMs, sharedMs, dueMs: asFileMs };
-  const dueMs = urgency === 'first' ? (firstMs ?? asFileMs) : ownMs;
-  return { waiting, ownMs, sharedMs, dueMs: Math.max(shareMs, dueMs) };
+  if (urgency === 'file') return { waiting, ownMs, sharedMs, dueMs: behindListeners(nowMs, longMs) };
+  return { waiting, ownMs, sharedMs, dueMs: Math.max(shareMs, urgency === 'first' ? firstMs : ownMs) };
 };
 
 const earlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step>): number =>
@@ -106,11 +97,10 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   #taken = 0;
   /** Accounts whose first audio was chosen since the last choice. */
   readonly #begun = new Set<string>();
-  #parted: PartedStep | null = null;
-  /** From then on a file that is late goes first. */
-  #fileFromMs = Number.NEGATIVE_INFINITY;
-  /** From then on an account has had less than its part. The last one that had first audio is the last. */
-  readonly #firstFromMs = new Map<string, number>();
+  /** The account whose first audio the step that runs now makes within its part, or `null` for a whole file; since when. */
+  #parted: readonly [account: string | null, sinceMs: number] | undefined;
+  /** From then on an account, or all files (`null`), had less than its part. Who had a step last is the last. */
+  readonly #fromMs = new Map<string | null, number>();
 
   /** @param clock of the deadlines @param size the most callers that run at a time */
   constructor(clock: Clock = monotonicMs, size = 1) {
@@ -134,32 +124,27 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   leave(): void {
     // After the messages that arrived during the step: they may bring a job that is more urgent than all that wait. The
     // caller may enter again meanwhile.
-    if (this.#parted !== null) this.#countPart(this.#parted);
-    this.#parted = null;
+    if (this.#parted !== undefined) this.#countPart(...this.#parted);
+    this.#parted = undefined;
     setImmediate(() => {
       this.#taken--;
       this.#next();
     });
   }
 
-  #countPart({ sinceMs, account }: PartedStep): void {
+  #countPart(account: string | null, sinceMs: number): void {
     const nowMs = this.#clock();
-    const partMs = (nowMs - sinceMs) / PART;
-    if (account === null) {
-      this.#fileFromMs = sinceMs + partMs;
-      return;
-    }
-    const fromMs = Math.max(this.#fromMs(account), sinceMs - BURST_MS) + partMs;
-    this.#firstFromMs.delete(account);
-    for (const [other, otherMs] of this.#firstFromMs) {
+    const fromMs = account === null ? sinceMs : Math.max(this.#fromOf(account), sinceMs - BURST_MS);
+    this.#fromMs.delete(account);
+    for (const [other, otherMs] of this.#fromMs) {
       if (otherMs > nowMs - BURST_MS) break;
-      this.#firstFromMs.delete(other);
+      this.#fromMs.delete(other);
     }
-    this.#firstFromMs.set(account, fromMs);
+    this.#fromMs.set(account, fromMs + (nowMs - sinceMs) / PART);
   }
 
-  #fromMs(account = ''): number {
-    return this.#firstFromMs.get(account) ?? Number.NEGATIVE_INFINITY;
+  #fromOf(account: string | null = ''): number {
+    return this.#fromMs.get(account) ?? Number.NEGATIVE_INFINITY;
   }
 
   readonly #next = (): void => {
@@ -177,14 +162,13 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
       else short = isEarlier(ranked, short) ? ranked : short;
     }
     const played = short === undefined ? long : this.#firstOf(short, long, nowMs);
-    const isFilesTurn = file !== undefined && file.ownMs <= nowMs && nowMs >= this.#fileFromMs;
+    const isFilesTurn = file !== undefined && file.ownMs <= nowMs && nowMs >= this.#fromOf(null);
     const next = file !== undefined && (isFilesTurn || isEarlier(file, played)) ? file : played;
     if (next === undefined) return;
     const { urgency, account = '' } = next.waiting;
-    const hasPart = urgency === 'file' || (urgency === 'first' && this.#fromMs(account) <= nowMs);
+    const isFirst = urgency === 'first' && this.#fromOf(account) <= nowMs;
     // Of a queue for several at a time nobody knows which of them leaves.
-    if (hasPart && this.#size === 1)
-      this.#parted = { sinceMs: nowMs, account: urgency === 'file' ? null : account };
+    if (this.#size === 1 && (next === file || isFirst)) this.#parted = [isFirst ? account : null, nowMs];
     this.#taken++;
     this.#take(next);
     next.waiting.resolve(this.#othersFor(next, nowMs));
@@ -205,7 +189,8 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     const jobsOfPlaying = jobs.get(playing) ?? 0;
     const yieldsMs = Math.min(nowMs + PLAYING_MS, awaitedMs + FIRST_WAIT_MS);
     return Array.from(this.#waiting, (waiting) => {
-      if (jobs.size > 1 && this.#fromMs(waiting.account) > nowMs) return rankOf(waiting, nowMs, null);
+      if (jobs.size > 1 && this.#fromOf(waiting.account) > nowMs)
+        return rankOf(waiting, nowMs, behindListeners(nowMs, waiting.longMs));
       const isSmall = LARGER_TIMES * (jobs.get(waiting.account) ?? 0) < jobsOfPlaying;
       return rankOf(waiting, nowMs, isSmall ? waiting.dueMs() : yieldsMs);
     });
