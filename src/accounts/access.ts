@@ -15,7 +15,7 @@ import {
   type StoreTransaction,
   type StoreView,
 } from '../store/store.js';
-import { record, REFUSED_SIGN_IN, refuseMember, type Actor } from './audit.js';
+import { quoted, record, REFUSED_SIGN_IN, refuseMember, type Actor } from './audit.js';
 import { checkName, handleOf, isName, refuseImpostor } from './checks.js';
 import type { Passwords } from './passwords.js';
 import { findAccount } from './targets.js';
@@ -178,7 +178,7 @@ export class Access {
       await this.#refuseTaken(store, name);
       await store.removeLinks({ hash: hashToken(token) });
       const user = await this.#addUser(store, name, hashed, link);
-      const details = `${user.role}${user.account === null ? '' : ` of ${user.account}`}, from ${address}`;
+      const details = `${user.role}${user.account === null ? '' : ` of ${quoted(user.account)}`}, from ${address}`;
       await this.#record(store, user, 'user.join', user.name, details);
       return this.#sessions.open(store, user);
     });
@@ -356,7 +356,7 @@ export class Access {
     const { more } = this.#refusals;
     this.#refusals.recorded += 1;
     this.#refusals.more = 0;
-    const ofAccount = user !== null && user.account !== null ? `of ${user.account}, ` : '';
+    const ofAccount = user !== null && user.account !== null ? `of ${quoted(user.account)}, ` : '';
     const details = `${ofAccount}from ${address}${more === 0 ? '' : `; ${more} more before it`}`;
     await this.#store.transact(async (store) =>
       this.#record(store, NOBODY, REFUSED_SIGN_IN, user?.name ?? 'an unknown name', details),

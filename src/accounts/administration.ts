@@ -17,7 +17,7 @@ import {
   type StoreTransaction,
   type StoreView,
 } from '../store/store.js';
-import { commandLine, describe, record, refuseMember, type Actor, type FindActor } from './audit.js';
+import { commandLine, describe, quoted, record, refuseMember, type Actor, type FindActor } from './audit.js';
 import {
   checkCredits,
   checkInstalled,
@@ -114,7 +114,7 @@ const inCredits = (amount: number | null): string =>
   amount === null ? 'not metered' : `${amount} credit${amount === 1 ? '' : 's'}`;
 
 const inAccount = ({ name }: Account, details: string): string =>
-  details === '' ? `account ${name}` : `account ${name}; ${details}`;
+  `account ${quoted(name)}${details === '' ? '' : `; ${details}`}`;
 
 export interface AdministrationOptions {
   /** By default the command line acts. */

@@ -34,12 +34,15 @@ export const refuseMember = (actor: Actor): void => {
   if (actor.accountId !== null) throw new AdministrationError('Only operators can do this', 'forbidden');
 };
 
+/** A name in the details of an act: without quotes, one such as "till; limit 5" would read as two changes. */
+export const quoted = (name: string): string => JSON.stringify(name);
+
 /** Changes of a key or an account, in words. */
 export const describe = (changes: Partial<KeyProperties>): string => {
   const { name, expiresAtMs, creditLimit, voices, normalizeText, speed, lexiconId } = changes;
   const unset = 'not set';
   const parts = [
-    name !== undefined && (name === '' ? 'no name' : `name ${name}`),
+    name !== undefined && (name === '' ? 'no name' : `name ${quoted(name)}`),
     expiresAtMs !== undefined &&
       (expiresAtMs === null
         ? 'no expiry'
@@ -49,7 +52,7 @@ export const describe = (changes: Partial<KeyProperties>): string => {
     normalizeText !== undefined &&
       `normalize ${normalizeText === null ? unset : normalizeText ? 'on' : 'off'}`,
     speed !== undefined && `speed ${speed ?? unset}`,
-    lexiconId !== undefined && `lexicon ${lexiconId ?? unset}`,
+    lexiconId !== undefined && `lexicon ${lexiconId === null ? unset : quoted(lexiconId)}`,
   ];
   return parts.filter((part) => part !== false).join('; ');
 };

@@ -239,7 +239,7 @@ t.test('an invitation is for 72 hours and one user, and goes with its account', 
   t.equal(both.filter(({ status }) => status === 'fulfilled').length, 1);
   const name = both[0].status === 'fulfilled' ? 'Mia' : 'Max';
   await refused(t, access.signIn({ name, password: 'wrong password' }, ADDRESS), { objection: 'forbidden' });
-  t.equal((await acts())[0], `nobody | session.refuse | ${name} | of ada, from 203.0.113.7`);
+  t.equal((await acts())[0], `nobody | session.refuse | ${name} | of "ada", from 203.0.113.7`);
   await refused(t, accept(second.token, 'Moe'), { objection: 'notFound' });
   await new Administration(store).deleteAccount('ada');
   await refused(t, accept(third.token, 'Moe'), { objection: 'notFound' });

@@ -130,7 +130,7 @@ t.test('the console sets the same: members for their keys, operators for account
     await t.rejects(member.call('changeKey', { keyId: view.keyId, changes }), /400 badRequest/);
   t.match(await operator.call('audit', { beforeId: null }), [
     { actor: 'olga', action: 'account.change', subject: 'radio', details: 'speed 0.75' },
-    { actor: 'mia', action: 'key.change', details: 'account radio; normalize on; speed not set' },
-    { actor: 'mia', action: 'key.create', details: 'account radio; speed 1.25; lexicon tea' },
+    { actor: 'mia', action: 'key.change', details: 'account "radio"; normalize on; speed not set' },
+    { actor: 'mia', action: 'key.create', details: 'account "radio"; speed 1.25; lexicon "tea"' },
   ]);
 });

@@ -67,12 +67,12 @@ t.test('acts of the command line are in the audit table', async (t) => {
     acts.map(({ actor, action, subject, details }) => [actor, action, subject, details]).reverse(),
     [
       ['account.create', 'ada', '5 credits'],
-      ['key.create', prefix, 'account ada; name till'],
+      ['key.create', prefix, 'account "ada"; name "till"'],
       ['account.credit', 'ada', '7 credits'],
-      ['key.change', prefix, 'account ada; limit 3'],
+      ['key.change', prefix, 'account "ada"; limit 3'],
       ['account.suspend', 'ada', ''],
       ['account.resume', 'ada', ''],
-      ['key.revoke', prefix, 'account ada'],
+      ['key.revoke', prefix, 'account "ada"'],
     ].map((act) => ['command line', ...act]),
   );
 });

@@ -155,16 +155,16 @@ export const storeSuite = (
         account: { normalizeText: true, speed: 0.9, lexiconId: 'zoë, trains' },
       },
     ]);
-    await administration.change(key, { name: 'till' });
+    await administration.change(key, { name: 'till; limit 5' });
     await administration.changeAccount('ada', { normalizeText: null, lexiconId: null });
     t.strictSame(await found(), { normalizeText: false, speed: 0.9, lexiconId: 'own' });
     await administration.change(key, noSpeakingDefaults);
     t.strictSame(await found(), { ...noSpeakingDefaults, speed: 0.9 });
     const acts = await store.read(async (view) => view.listActs(null, 10));
     t.match(acts.slice(0, 3), [
-      { action: 'key.change', details: 'account ada; normalize not set; speed not set; lexicon not set' },
+      { action: 'key.change', details: 'account "ada"; normalize not set; speed not set; lexicon not set' },
       { action: 'account.change', subject: 'ada', details: 'normalize not set; lexicon not set' },
-      { action: 'key.change', details: 'account ada; name till' },
+      { action: 'key.change', details: 'account "ada"; name "till; limit 5"' },
     ]);
   });
 
