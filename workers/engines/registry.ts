@@ -59,8 +59,8 @@ const unrecognisedFault = ({ name, path, files }: PackFolder, known: readonly Vo
   return `${path}: no voice format that this service knows. A pack has ${wanted}`;
 };
 
-/** The most voices of a pack: more would fill every list of them. */
-const voicesMax = 10_000;
+/** The most voices of a pack: more would slow every list of them. The largest Piper model that is published has 904. */
+const voicesMax = 1_000;
 
 /** The folder of a pack, or its first file among loose files. */
 const placeOf = ({ path, files }: PackEntry): string => join(path, files?.[0] ?? '');
