@@ -1,4 +1,5 @@
 /** A small file of DATA_DIR, which one run leaves to the next. A service without it only knows less. */
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { InvariantError } from './fault.js';
@@ -12,6 +13,18 @@ const tooSlow = async (): Promise<never> => {
   throw new InvariantError('the disk took no small file within a second');
 };
 
+/** @throws also if it is a pipe or a device, whose reader may wait without end */
+export const readRegular = (path: string): Buffer => {
+  const file = openSync(path, constants.O_RDONLY | ((constants.O_NONBLOCK as number | undefined) ?? 0));
+  try {
+    const stats = fstatSync(file);
+    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file');
+    return readFileSync(file);
+  } finally {
+    closeSync(file);
+  }
+};
+
 export class KeptFile {
   readonly #path: string;
   #writing: Promise<void> | undefined;
@@ -23,7 +36,9 @@ export class KeptFile {
   /** @returns `null` if there is none @throws if it is damaged, or cannot be read */
   async read(): Promise<unknown> {
     try {
-      const { size } = await stat(this.#path);
+      const stats = await stat(this.#path);
+      if (!stats.isFile()) throw new InvariantError('it is not a regular file');
+      const { size } = stats;
       if (size > BYTES_MAX) throw new InvariantError(`the file has ${size} bytes`);
       return JSON.parse(await readFile(this.#path, 'utf8')) as unknown;
     } catch (error) {

@@ -1,7 +1,7 @@
 /** Checks a listener's certificate and key before the library gets them: the library refuses files without a reason. */
 import { createPrivateKey, sign, X509Certificate, type KeyObject } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { TlsFiles } from '../config.js';
+import { readRegular } from '../kept-file.js';
 import type { Log } from '../log.js';
 import { monotonicMs } from '../monotonic.js';
 import { createTlsApp, type TemplatedApp } from './uws.js';
@@ -19,7 +19,7 @@ const READ_FAULTS: Readonly<Record<string, string>> = {
 
 const readPem = (name: string, path: string): string => {
   try {
-    return readFileSync(path, 'utf8');
+    return readRegular(path).toString();
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     throw new CertificateError(`${name}: cannot read ${path}: ${READ_FAULTS[code] ?? message}`);

@@ -1,5 +1,7 @@
 /** TLS in the process: versions, answers, and the renewal of certificates. */
+import { execFileSync } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { connect as connectTls, type PeerCertificate, type SecureVersion } from 'node:tls';
 import t from 'tap';
 import { WebSocket } from 'ws';
@@ -39,6 +41,15 @@ const shownName = (port: number, { ca }: TestCertificate): Promise<string | stri
     });
     socket.once('error', reject);
   });
+
+t.test('a pipe in the place of a certificate is refused, not waited for', (t) => {
+  const certPath = join(t.testdir({}), 'pipe.pem');
+  execFileSync('mkfifo', [certPath]);
+  t.throws(() => readCertificate({ certPath, keyPath: certPath }), {
+    message: /pipe\.pem: it is not a regular file$/,
+  });
+  t.end();
+});
 
 t.test('TLS 1.2 and 1.3 work, and older versions are refused', { skip }, async (t) => {
   const { port } = await startTls(t);

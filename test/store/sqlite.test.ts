@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import {
   closeSync,
   cpSync,
   mkdirSync,
   openSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
   writeSync,
@@ -19,7 +21,8 @@ import { limits } from '../../src/limits.js';
 import type { Sql } from '../../src/store/sql/sql.js';
 import { Transaction } from '../../src/store/sql/transaction.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
-import { checkCommitMark, readCommitMark } from '../../src/store/sqlite/commit-mark.js';
+import { verifyStore } from '../../src/store/sqlite/backup.js';
+import { checkCommitMark, commitMarkPath, readCommitMark } from '../../src/store/sqlite/commit-mark.js';
 import { openExisting, storePath } from '../../src/store/sqlite/database.js';
 import { sqliteStore } from '../../src/store/sqlite/driver.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
@@ -357,5 +360,25 @@ t.test('a property that was lost with the end of the log shows at the start', as
     const database = new DatabaseSync(storePath(left), { readOnly: true });
     t.throws(() => checkCommitMark(left, mark, database), { fault: 'short', message: /changes of/ }, what);
     database.close();
+    t.throws(() => verifyStore(left, limits), { fault: 'short', message: /changes of/ }, `${what}: verify`);
   }
 });
+
+t.test(
+  'verify misses what was not copied with a folder, and takes no pipe for the commit mark',
+  async (t) => {
+    const dataDir = memoryFolder(t);
+    const store = new SqliteAdministration(dataDir, limits);
+    t.teardown(() => store.close());
+    await new Administration(store).createKey('ada', null);
+    const whole = memoryFolder(t);
+    cpSync(dataDir, whole, { recursive: true });
+    t.match(verifyStore(whole, limits), { accounts: 1 }, 'a whole copy is good');
+    await new Administration(store).createKey('ben', null);
+    cpSync(commitMarkPath(dataDir), commitMarkPath(whole));
+    t.throws(() => verifyStore(whole, limits), { fault: 'short', message: /1 accounts of 2/ });
+    rmSync(commitMarkPath(whole));
+    execFileSync('mkfifo', [commitMarkPath(whole)]);
+    t.match(verifyStore(whole, limits), { accounts: 1 });
+  },
+);

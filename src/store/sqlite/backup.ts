@@ -95,7 +95,7 @@ export const verifyBackup = (file: string, bounds: SqliteBounds): Contents =>
 export const verifyStore = (dataDir: string, bounds: SqliteBounds): Contents => {
   const path = storePath(dataDir);
   if (!existsSync(path)) throw missingStore(path);
-  const mark = readCommitMark(dataDir);
+  const mark = readCommitMark(dataDir, true);
   const contents = verifyFile(path, restoreRemedy, bounds);
   const database = openToRead(path, bounds);
   try {

@@ -6,9 +6,10 @@
  * It is written after the commit, without waiting for the disk: it can be behind the store, and never ahead of it. It
  * is valid for one file: a backup in the place of the store starts without one.
  */
-import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { closeSync, openSync, statSync, writeSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
+import { readRegular } from '../../kept-file.js';
 import { StoreError } from '../store.js';
 import { pragma, storePath } from './database.js';
 import { makeFile } from './files.js';
@@ -79,11 +80,14 @@ export const prepareCommitMark = (dataDir: string, database: DatabaseSync): (() 
   };
 };
 
-/** @returns `null` if there is none for this file, or it is damaged itself */
-export const readCommitMark = (dataDir: string): CommitMark | null => {
+/**
+ * @param ofCopies also one of another file, as in a folder that was copied
+ * @returns `null` if there is none for this file, or it is damaged itself
+ */
+export const readCommitMark = (dataDir: string, ofCopies = false): CommitMark | null => {
   try {
-    const mark = decode(readFileSync(commitMarkPath(dataDir)));
-    return mark?.file === fileOf(dataDir) ? mark : null;
+    const mark = decode(readRegular(commitMarkPath(dataDir)));
+    return ofCopies || mark?.file === fileOf(dataDir) ? mark : null;
   } catch {
     return null;
   }

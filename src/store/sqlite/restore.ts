@@ -17,7 +17,7 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AdministrationError, StoreError } from '../store.js';
 import { copyBackup, sideFiles, toFileError, verifyBackup, type Contents } from './backup.js';
-import { checkCommitMark, readCommitMark } from './commit-mark.js';
+import { checkCommitMark, commitMarkPath, readCommitMark } from './commit-mark.js';
 import {
   identityOf,
   isTooLarge,
@@ -158,6 +158,8 @@ const replaceStore = (
     syncFolder(folder);
   }
   renameSync(fresh, path);
+  // It is of the old store, which may have had more.
+  rmSync(commitMarkPath(dataDir), { force: true });
   syncFolder(folder);
   if (existsSync(marker)) {
     rmSync(marker);
