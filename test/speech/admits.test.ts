@@ -15,7 +15,7 @@ import type { ActorThreads } from '../../src/threads/actor-threads.js';
 import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import type { Generations } from '../../src/threads/generations.js';
-import { lease, optionsOf, start, startPlayed, untilIdle } from '../support/dispatch-bench.js';
+import { lease, optionsOf, startPlayed, untilIdle } from '../support/dispatch-bench.js';
 import { opened } from '../support/fake-speech.js';
 import { eventually } from '../support/waiting.js';
 
@@ -407,7 +407,7 @@ const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {
   const costs = Costs.unknown();
   costs.measuredVoice('scripted', { cpu: 5, beginMs: 600 });
   const log = { ...createLog('silent', limits), warn: (fields: object) => lines.push({ ...fields }) };
-  const dispatcher = await start({ threads: 1, overload, costs, log: log as unknown as Log });
+  const dispatcher = await startPlayed({ threads: 1, overload, costs, log: log as unknown as Log });
   t.teardown(() => dispatcher.close(1_000));
   const admits = (framing: Framing, text = 'a '.repeat(20)) =>
     dispatcher.admits({ ...optionsOf(lease().granted), framing, pieces: [{ text }] });
@@ -511,7 +511,7 @@ t.test('an account whose part of the audio budget is used up is refused, and oth
   // Less than the first segment makes.
   const bounds = { unsentAudioBytesMax: 32_000 };
   for (const overload of ['refuse', 'late'] as const) {
-    const dispatcher = await start({ threads: 1, overload, bounds });
+    const dispatcher = await startPlayed({ threads: 1, overload, bounds });
     const open = (account: string, framing: Framing = 'stream') =>
       dispatcher.open({ ...optionsOf({ ...lease().granted, account }), framing }, () => undefined);
     // Nothing is handed over.

@@ -26,30 +26,35 @@ t.test('a text is spoken letter for letter, charged, and its lease closed once',
   t.ok(await dispatcher.close(30_000), 'closing again does nothing');
 });
 
-/** What the others do to a thread, only a thread of its own can suffer. */
-const isPlayed = (marker: string): boolean => ['!throw', '!exit'].includes(marker);
-
-for (const marker of ['!throw', '!reject-late', '!exit', '!heap'])
-  t.test(`${marker} fails its own utterance only, and the pool is whole again`, async (t) => {
-    const dispatcher = await (isPlayed(marker) ? startPlayed() : start());
-    const neighbours = Array.from({ length: 6 }, () => speak(dispatcher, long));
-    const victim = await speak(dispatcher, `${sentence}Then ${marker} it breaks.`);
-    t.equal(victim.ending, 'failed');
-    t.equal(victim.closes, 1);
-    t.ok(sentence.startsWith(victim.letters.slice(0, 20)), 'what it said before was right');
-    for (const outcome of await Promise.all(neighbours))
-      t.match(outcome, { ending: 'closed', letters: long, settled: long.length }, 'a neighbour lost nothing');
-    await untilWhole(dispatcher);
-    t.ok(dispatcher.threads.isWhole, 'the pool is whole');
-    t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
-    t.equal(dispatcher.openContexts, 0);
-    await untilIdle(dispatcher);
-    t.equal(dispatcher.runningSegments, 0);
+for (const [threads, begin, markers] of [
+  ['played threads', startPlayed, ['!throw', '!exit']],
+  // What only threads of their own can suffer.
+  ['threads', start, ['!reject-late', '!heap']],
+] as const)
+  t.test(`${threads}: a fault fails its own utterance only, and the pool is whole again`, async (t) => {
+    const dispatcher = await begin();
+    for (const marker of markers) {
+      const neighbours = Array.from({ length: 6 }, () => speak(dispatcher, long));
+      const victim = await speak(dispatcher, `${sentence}Then ${marker} it breaks.`);
+      t.match(victim, { ending: 'failed', closes: 1 }, marker);
+      t.ok(sentence.startsWith(victim.letters.slice(0, 20)), 'what it said before was right');
+      for (const outcome of await Promise.all(neighbours))
+        t.match(
+          outcome,
+          { ending: 'closed', letters: long, settled: long.length },
+          'a neighbour lost nothing',
+        );
+      await untilWhole(dispatcher);
+      t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+      t.equal(dispatcher.openContexts, 0);
+      await untilIdle(dispatcher);
+    }
+    t.equal(dispatcher.threads.restarts.synthesis, markers.length - (begin === startPlayed ? 1 : 0));
     t.ok(await dispatcher.close(30_000));
   });
 
 t.test('a segment that kills its thread does not run again', async (t) => {
-  const dispatcher = await start({ threads: 1 });
+  const dispatcher = await startPlayed({ threads: 1 });
   const outcome = await speak(dispatcher, 'Just !exit now.');
   t.equal(outcome.ending, 'failed');
   await untilWhole(dispatcher);

@@ -5,12 +5,12 @@ import type { Frame } from '../../src/threads/messages.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Changes } from '../../scripts/rig/changes.js';
-import { lease, optionsOf, start } from '../support/dispatch-bench.js';
+import { lease, optionsOf, startPlayed } from '../support/dispatch-bench.js';
 import { opened } from '../support/fake-speech.js';
 
 const LETTER_SAMPLES = 1_200;
 
-const dispatcher = await start();
+const dispatcher = await startPlayed();
 t.teardown(() => dispatcher.close(5_000));
 
 /** A context whose frames are kept. Each is handed over as it comes, unless `holds`. */
@@ -237,7 +237,7 @@ t.test('a fault that is found after the last frame of a context is logged', asyn
   const lines: unknown[] = [];
   const log = createLog('silent', limits);
   log.error = (...line: unknown[]) => void lines.push(...line);
-  const other = await start({ log });
+  const other = await startPlayed({ log });
   const frames: Extract<Frame, { type: 'audio' }>[] = [];
   const { granted } = lease();
   const closed = Promise.withResolvers<undefined>();

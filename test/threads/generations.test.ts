@@ -1,8 +1,8 @@
-/** Voices that load while others speak. The first test has threads of its own; the others play them. */
+/** Voices that load while others speak. */
 import t from 'tap';
 import type { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Frame } from '../../src/threads/messages.js';
-import { lease, long, optionsOf, speak, start, startPlayed } from '../support/dispatch-bench.js';
+import { lease, long, optionsOf, speak, startPlayed } from '../support/dispatch-bench.js';
 import { voicesByPack, voicesOf } from '../support/scripted-voices.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 import { eventually } from '../support/waiting.js';
@@ -44,7 +44,7 @@ const openSocket = (dispatcher: Dispatcher, voiceId: string) => {
 const older = (dispatcher: Dispatcher) => dispatcher.threads.generations.status().contextsOfOlderVoices;
 
 t.test('a running utterance keeps its voices through a reload; new ones use the new voices', async (t) => {
-  const dispatcher = await start({ voices: voicesOf(['ada', 'scripted']) });
+  const dispatcher = await startPlayed({ voices: voicesOf(['ada', 'scripted']) });
   const before = dispatcher.voices;
   const spoken = Array.from({ length: 4 }, () => speak(dispatcher, long.repeat(4)));
   t.ok(await dispatcher.threads.generations.load(voicesOf(['scripted', 'zoe'])));

@@ -8,13 +8,14 @@ import type { ChunkMail } from '../../src/threads/messages.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import { HungThreads, SynthesisPool } from '../../src/threads/synthesis-pool.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
+import { playThread } from '../support/played-threads.js';
 import { longStep, longVoice, voicesOf } from '../support/scripted-voices.js';
 import { eventually } from '../support/waiting.js';
 
 const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
 
-/** A pool whose threads are linked to one actor thread. */
-const start = async (t: Test, threads: number) => {
+/** A pool whose threads are linked to one actor thread. @param isPlayed the test plays the threads */
+const start = async (t: Test, threads: number, isPlayed = true) => {
   const watchdog = new Watchdog(limits, monotonicMs);
   const voices = voicesOf(['short', longVoice]);
   const clocks = new ClockTable(100);
@@ -26,6 +27,7 @@ const start = async (t: Test, threads: number) => {
     watchdog,
     log: createLog('silent', limits),
     entry,
+    ...(isPlayed && { startThread: playThread }),
     threads,
     hungThreads: new HungThreads(0),
     clocks: clocks.buffer,
@@ -117,7 +119,7 @@ t.test('a cancel ends a job with long steps at once, and what its step makes is 
 });
 
 t.test('the threads end cleanly while a long step runs', async (t) => {
-  const { pool, run, nextChunk } = await start(t, 2);
+  const { pool, run, nextChunk } = await start(t, 2, false);
   const { job } = run(longVoice, 'a'.repeat(50));
   // The next step follows at once.
   await nextChunk();

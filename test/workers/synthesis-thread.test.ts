@@ -1,12 +1,11 @@
 /** The jobs of one synthesis thread: their order, their actor threads, and jobs that cannot be. */
 import { once } from 'node:events';
 import { MessageChannel } from 'node:worker_threads';
-import { Piscina } from 'piscina';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { monotonicMs } from '../../src/monotonic.js';
-import type { ChunkMail, SynthesisJob, SynthesisThreadData } from '../../src/threads/messages.js';
+import type { ChunkMail, SynthesisJob } from '../../src/threads/messages.js';
 import { JobControl } from '../../src/threads/control.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import { Job, SynthesisThread } from '../../src/threads/synthesis-thread.js';
@@ -15,10 +14,9 @@ import { Vitals } from '../../src/threads/vitals.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
 import { ActorPorts } from '../../workers/synthesis-thread.js';
 import type { VoicePack } from '../../src/threads/voices.js';
+import { playThread } from '../support/played-threads.js';
 import { batchVoice, voicesOf } from '../support/scripted-voices.js';
 import { eventually } from '../support/waiting.js';
-
-const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
 
 const clocks = new ClockTable(100);
 
@@ -35,7 +33,8 @@ const start = async (t: Test, ownPacks: readonly VoicePack[] = packs) => {
     watchdog,
     clocks: clocks.buffer,
     log: createLog('silent', limits),
-    entry,
+    entry: new URL(import.meta.url),
+    startThread: playThread,
   });
   t.teardown(async () => {
     await thread.end();
@@ -218,7 +217,7 @@ t.test('a job with an unknown voice fails, and the others go on', async (t) => {
 });
 
 t.test('a job with an unknown slot fails', async (t) => {
-  const workerData: SynthesisThreadData = {
+  const { run } = playThread({
     packs,
     executionProvider: 'cpu',
     logLevel: 'silent',
@@ -227,14 +226,12 @@ t.test('a job with an unknown slot fails', async (t) => {
     vitals: new Vitals().buffer,
     effort: new EffortTable(2).buffer,
     clocks: clocks.buffer,
-  };
-  const piscina = new Piscina({ filename: entry.href, workerData, maxThreads: 1, atomics: 'disabled' });
+  });
   for (const slot of [2, -1, 0.5])
-    t.match(await piscina.run({ ...request(1, 'low', 'text'), slot }), {
+    t.match(await run({ ...request(1, 'low', 'text'), slot }), {
       type: 'failed',
       reason: /^RangeError at /,
     });
-  await piscina.destroy();
 });
 
 t.test(
