@@ -40,10 +40,8 @@ const LARGER_TIMES = 4;
 const FIRST_WAIT_MS = 1_000;
 /** A listener with less than this in hand goes before whole files. */
 export const BEFORE_FILES_MS = 400;
-/** Whole files that are late get this part of the thread's time at least, and the first audio of each account. */
-const PART = 0.1;
-/** An account without first audio for so long may have its part of this time at once. */
-const BURST_MS = 3_000;
+/** Whole files that are late get this part of the thread's time at least. */
+const FILES_PART = 0.1;
 
 interface RankedStep<Step> {
   readonly waiting: WaitingStep<Step>;
@@ -54,9 +52,6 @@ interface RankedStep<Step> {
   readonly ownMs: number;
 }
 
-/** When what waits for listeners with little in hand counts as due. */
-const behindListeners = (nowMs: number, longMs: number): number => nowMs + Math.max(BEFORE_FILES_MS, longMs);
-
 /** @param firstMs when its step is due if it is of first audio */
 const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number, firstMs: number): RankedStep<Step> => {
   const { share, urgency, accountMs, longMs } = waiting;
@@ -64,7 +59,8 @@ const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number, firstMs: number
   const shareMs = share?.clock.at() ?? Number.NEGATIVE_INFINITY;
   const sharedMs = Math.max(ownMs, shareMs, accountMs);
   // However early it is due: what listeners with much in hand would get, they do not need now.
-  if (urgency === 'file') return { waiting, ownMs, sharedMs, dueMs: behindListeners(nowMs, longMs) };
+  if (urgency === 'file')
+    return { waiting, ownMs, sharedMs, dueMs: nowMs + Math.max(BEFORE_FILES_MS, longMs) };
   return { waiting, ownMs, sharedMs, dueMs: Math.max(shareMs, urgency === 'first' ? firstMs : ownMs) };
 };
 
@@ -81,8 +77,7 @@ const isEarlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step> | undefined): 
  *
  * First audio lets listeners go first who would run dry, and whole files let all go first who have little in hand. Files that
  * are late get a part of the time in any case. An account whose first audio was just made lets those go first that have waited
- * since then: so many requests of one account do not make another wait. Beside others, first audio of an account that has had
- * its part of the thread waits as whole files do: a client that leaves after it, or before, pays little, and may come again.
+ * since then: so many requests of one account do not make another wait.
  *
  * A long step cannot be interrupted. It lets short ones go first that are due before its end, but waits for them no longer
  * than it takes itself.
@@ -97,10 +92,10 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   #taken = 0;
   /** Accounts whose first audio was chosen since the last choice. */
   readonly #begun = new Set<string>();
-  /** The account whose first audio the step that runs now makes within its part, or `null` for a whole file; since when. */
-  #parted: readonly [account: string | null, sinceMs: number] | undefined;
-  /** From then on an account, or all files (`null`), had less than its part. Who had a step last is the last. */
-  readonly #fromMs = new Map<string | null, number>();
+  /** When the step of a whole file began that runs now. */
+  #fileSinceMs: number | null = null;
+  /** From then on a file that is late goes first. */
+  #fileFromMs = Number.NEGATIVE_INFINITY;
 
   /** @param clock of the deadlines @param size the most callers that run at a time */
   constructor(clock: Clock = monotonicMs, size = 1) {
@@ -124,27 +119,15 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   leave(): void {
     // After the messages that arrived during the step: they may bring a job that is more urgent than all that wait. The
     // caller may enter again meanwhile.
-    if (this.#parted !== undefined) this.#countPart(...this.#parted);
-    this.#parted = undefined;
+    if (this.#fileSinceMs !== null) {
+      const nowMs = this.#clock();
+      this.#fileFromMs = nowMs + (nowMs - this.#fileSinceMs) * (1 / FILES_PART - 1);
+      this.#fileSinceMs = null;
+    }
     setImmediate(() => {
       this.#taken--;
       this.#next();
     });
-  }
-
-  #countPart(account: string | null, sinceMs: number): void {
-    const nowMs = this.#clock();
-    const fromMs = account === null ? sinceMs : Math.max(this.#fromOf(account), sinceMs - BURST_MS);
-    this.#fromMs.delete(account);
-    for (const [other, otherMs] of this.#fromMs) {
-      if (otherMs > nowMs - BURST_MS) break;
-      this.#fromMs.delete(other);
-    }
-    this.#fromMs.set(account, fromMs + (nowMs - sinceMs) / PART);
-  }
-
-  #fromOf(account: string | null = ''): number {
-    return this.#fromMs.get(account) ?? Number.NEGATIVE_INFINITY;
   }
 
   readonly #next = (): void => {
@@ -162,13 +145,11 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
       else short = isEarlier(ranked, short) ? ranked : short;
     }
     const played = short === undefined ? long : this.#firstOf(short, long, nowMs);
-    const isFilesTurn = file !== undefined && file.ownMs <= nowMs && nowMs >= this.#fromOf(null);
+    const isFilesTurn = file !== undefined && file.ownMs <= nowMs && nowMs >= this.#fileFromMs;
     const next = file !== undefined && (isFilesTurn || isEarlier(file, played)) ? file : played;
     if (next === undefined) return;
-    const { urgency, account = '' } = next.waiting;
-    const isFirst = urgency === 'first' && this.#fromOf(account) <= nowMs;
     // Of a queue for several at a time nobody knows which of them leaves.
-    if (this.#size === 1 && (next === file || isFirst)) this.#parted = [isFirst ? account : null, nowMs];
+    if (next === file && this.#size === 1) this.#fileSinceMs = nowMs;
     this.#taken++;
     this.#take(next);
     next.waiting.resolve(this.#othersFor(next, nowMs));
@@ -189,8 +170,6 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     const jobsOfPlaying = jobs.get(playing) ?? 0;
     const yieldsMs = Math.min(nowMs + PLAYING_MS, awaitedMs + FIRST_WAIT_MS);
     return Array.from(this.#waiting, (waiting) => {
-      if (jobs.size > 1 && this.#fromOf(waiting.account) > nowMs)
-        return rankOf(waiting, nowMs, behindListeners(nowMs, waiting.longMs));
       const isSmall = LARGER_TIMES * (jobs.get(waiting.account) ?? 0) < jobsOfPlaying;
       return rankOf(waiting, nowMs, isSmall ? waiting.dueMs() : yieldsMs);
     });
