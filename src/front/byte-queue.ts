@@ -26,11 +26,14 @@ export class ByteQueue {
     return this.#buffer.subarray(this.#begin, this.#end);
   }
 
-  /** Copies bytes. @returns false if the budget has no room for them */
-  push(bytes: Uint8Array): boolean {
-    if (this.#end + bytes.length > this.#buffer.length && !this.#makeRoom(bytes.length)) return false;
-    this.#buffer.set(bytes, this.#end);
-    this.#end += bytes.length;
+  /** Copies all parts, or none. @returns false if the budget has no room for them */
+  push(...parts: readonly Uint8Array[]): boolean {
+    const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+    if (this.#end + bytes > this.#buffer.length && !this.#makeRoom(bytes)) return false;
+    for (const part of parts) {
+      this.#buffer.set(part, this.#end);
+      this.#end += part.length;
+    }
     return true;
   }
 

@@ -33,6 +33,7 @@ t.test('a queue gives back what it got, and all its memory', (t) => {
   const small = new ByteQueue(new ByteBudget(5_000));
   t.ok(small.push(Buffer.alloc(3_000)));
   t.notOk(small.push(Buffer.alloc(3_000)), 'no more than the budget has');
+  t.notOk(small.push(Buffer.alloc(4), Buffer.alloc(3_000)), 'all parts or none');
   t.equal(small.length, 3_000, 'what it has it keeps');
   return t.end();
 });

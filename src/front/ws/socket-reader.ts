@@ -165,7 +165,7 @@ export class SocketReader implements Inlet, Waiting {
   #queueUp(message: ArrayBuffer, isBinary: boolean): boolean {
     const word = Buffer.allocUnsafe(WORD_BYTES);
     word.writeUInt32BE(message.byteLength * 2 + (isBinary ? 1 : 0));
-    return this.#queue.push(word) && this.#queue.push(new Uint8Array(message));
+    return this.#queue.push(word, new Uint8Array(message));
   }
 
   #pass(bytes: Uint8Array, isBinary: boolean): void {
