@@ -1,5 +1,4 @@
 /** A small file of DATA_DIR, which one run leaves to the next. A service without it only knows less. */
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { InvariantError } from './fault.js';
@@ -11,18 +10,6 @@ const WRITE_MS_MAX = 1_000;
 const tooSlow = async (): Promise<never> => {
   await sleep(WRITE_MS_MAX, undefined, { ref: false });
   throw new InvariantError('the disk took no small file within a second');
-};
-
-/** @throws also if it is a pipe or a device, whose reader may wait without end */
-export const readRegular = (path: string): Buffer => {
-  const file = openSync(path, constants.O_RDONLY | ((constants.O_NONBLOCK as number | undefined) ?? 0));
-  try {
-    const stats = fstatSync(file);
-    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file');
-    return readFileSync(file);
-  } finally {
-    closeSync(file);
-  }
 };
 
 export class KeptFile {

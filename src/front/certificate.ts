@@ -1,9 +1,9 @@
 /** Checks a listener's certificate and key before the library gets them: the library refuses files without a reason. */
 import { createPrivateKey, sign, X509Certificate, type KeyObject } from 'node:crypto';
 import type { TlsFiles } from '../config.js';
-import { readRegular } from '../kept-file.js';
 import type { Log } from '../log.js';
 import { monotonicMs } from '../monotonic.js';
+import { readRegular } from '../regular-file.js';
 import { createTlsApp, type TemplatedApp } from './uws.js';
 
 /** The certificate or the key cannot be used. The message is one line for the operator. */

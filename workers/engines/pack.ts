@@ -1,10 +1,11 @@
 /** A voice pack on disk. What every format needs to read its files and to verify them. */
 import { createHash } from 'node:crypto';
-import { type BigIntStats, constants, fstat, open, read } from 'node:fs';
+import { type BigIntStats, fstat, open, read } from 'node:fs';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import typia, { type tags } from 'typia';
+import { READ_FLAGS } from '../../src/regular-file.js';
 import { closeFiles, type VoicePack, VoicePackError } from '../../src/threads/voices.js';
 import { faultOf, type PackEntry } from './entries.js';
 import { hashOf } from './graph/derived.js';
@@ -22,8 +23,6 @@ const levelsMax = 4;
 const filesMax = 4_096;
 /** The first bytes of a file, which show what it is. */
 const headBytes = 128;
-/** A pipe in the place of a file does not block its reader. Windows has no such flag. */
-const openFlags = constants.O_RDONLY | ((constants.O_NONBLOCK as number | undefined) ?? 0);
 
 /** What a format finds in a folder. */
 export type PackContent = Pick<
@@ -90,7 +89,7 @@ const openPathOf = (descriptor: number, path: string): string =>
 const openRegular = async (
   path: string,
 ): Promise<{ readonly descriptor: number; readonly stats: BigIntStats }> => {
-  const descriptor = await openFile(path, openFlags);
+  const descriptor = await openFile(path, READ_FLAGS);
   try {
     const stats = await fstatFile(descriptor, { bigint: true });
     refuseOtherKinds(path, stats);

@@ -9,7 +9,7 @@
 import { closeSync, openSync, statSync, writeSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { readRegular } from '../../kept-file.js';
+import { readRegular } from '../../regular-file.js';
 import { StoreError } from '../store.js';
 import { pragma, storePath } from './database.js';
 import { makeFile } from './files.js';
