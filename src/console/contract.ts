@@ -379,7 +379,8 @@ export type Answer<N extends CallName> = Calls[N]['answer'];
  * as on the public port, errors included:
  *
  *   POST /api/v1/tts/stream?accountId ...
- *   WS   /api/socket?accountId&normalize   `normalize=true` or `false` stands for what the key sets
+ *   WS   /api/socket?accountId&normalize   `normalize=true` or `false` stands for what the key sets. The session and the
+ *                                          account are looked up when it is open: a refusal is an error and a 1008
  */
 
 export interface LiveView extends Pick<

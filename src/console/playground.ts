@@ -8,6 +8,7 @@ import { parseJsonBody, type Refusal } from '../api/body.js';
 import { defaultCodecFormat } from '../api/formats.js';
 import { operations, type OperationId } from '../api/operations.js';
 import type { Member } from '../byte-budget.js';
+import { errors } from '../errors.js';
 import { readBody } from '../front/body-reader.js';
 import type { Exchange } from '../front/exchange.js';
 import { reply, replyError, replyUnavailable } from '../front/reply.js';
@@ -23,16 +24,18 @@ import {
 } from '../front/specification.js';
 import { speak, type Parser } from '../front/speech-route.js';
 import { specificationProtocol, type SocketProtocol } from '../front/ws/protocol.js';
-import type { SocketAuthentication } from '../front/ws/socket-route.js';
+import type { FoundKey, RefusedSocket, SocketAuthentication } from '../front/ws/socket-route.js';
 import { Query } from '../front/query.js';
+import { refusalOf, type RefusalReason } from '../refusals.js';
 import type { ActiveKey } from '../store/store.js';
 import { ipaOf } from '../text/ipa.js';
 import { formUnitsPerWordUnit } from '../text/lexicon.js';
 import type { ConsoleAdministration } from './administration.js';
-import { badRequest, replyFault } from './answers.js';
+import { badRequest, replyFault, signedOut } from './answers.js';
 import type { HearQuestion, Question } from './contract.js';
 import type { Door } from './dispatch.js';
-import type { Session, Sessions } from './sessions.js';
+import { ConsoleRefusal } from './refusal.js';
+import { isOfProgram, type Session, type Sessions } from './sessions.js';
 
 export interface PlaygroundParts extends SpecificationParts {
   readonly administration: Pick<ConsoleAdministration, 'playgroundKey'>;
@@ -192,32 +195,39 @@ const protocolOf = (head: RequestHead, bounds: PlaygroundParts['bounds']): Socke
   };
 };
 
+const reasons: Partial<Readonly<Record<ConsoleRefusal['code'], RefusalReason>>> = {
+  tooManyAttempts: 'socketsOfAccountExhausted',
+  unavailable: 'storeUnavailable',
+};
+
+/** @throws what is no refusal of the console */
+const refusedSocket = (error: unknown): RefusedSocket => {
+  if (!(error instanceof ConsoleRefusal)) throw error;
+  return { reason: reasons[error.code] ?? 'keyUnknown', text: error.message };
+};
+
 /** `WS /api/socket` */
 export const socketAuthentication =
   (parts: PlaygroundParts): SocketAuthentication =>
-  (exchange, head, proceed) => {
+  (exchange, head) => {
     const { door, sessions } = parts;
-    if (!door.admits(exchange, head)) return;
-    const authenticate = async (): Promise<void> => {
-      const session = await sessions.demand(exchange, head);
+    if (!door.admits(exchange, head)) return null;
+    if (sessions.hashIn(head) === null) {
+      replyFault(exchange, signedOut(isOfProgram(head)));
+      return null;
+    }
+    const lookUp = async (revoke: () => void): Promise<FoundKey | RefusedSocket> => {
+      const session = await sessions.demand(null, head);
       const found = await keyOf(parts, session, accountIn(head));
-      if (exchange.isOver) return;
       if (!found.ok) {
-        if (found.code === 'keyUnknown') proceed({ key: null });
-        else replyError(exchange, found.code);
-        return;
+        const { socketText } = errors[found.code === 'unavailable' ? 'unavailable' : 'keyUnknown'];
+        return { reason: refusalOf(found.code), text: socketText };
       }
-      let open: { revoke(): void } | null = null;
-      const onEnded = sessions.open(session, () => open?.revoke());
-      exchange.onOver(onEnded);
-      proceed({
-        key: found.key,
-        protocol: protocolOf(head, parts.bounds),
-        watch: (socket) => {
-          open = socket;
-          return onEnded;
-        },
-      });
+      return { key: found.key, onClosed: sessions.open(session, revoke) };
     };
-    authenticate().catch((error: unknown) => exchange.guard(() => replyFault(exchange, error)));
+    return {
+      key: null,
+      keyLater: (revoke) => lookUp(revoke).catch(refusedSocket),
+      protocol: protocolOf(head, parts.bounds),
+    };
   };

@@ -102,8 +102,11 @@ export class Sessions {
     return userId === undefined ? null : `user ${userId}`;
   }
 
-  /** @throws {ConsoleRefusal} the connections of its account are too many */
-  async find(exchange: Exchange, head: Shown): Promise<Session | null> {
+  /**
+   * @param exchange its connection counts for the account; `null`: a WebSocket's, which counts itself
+   * @throws {ConsoleRefusal} the connections of its account are too many
+   */
+  async find(exchange: Exchange | null, head: Shown): Promise<Session | null> {
     const tokenHash = this.hashIn(head);
     if (tokenHash === null) return null;
     const user = await this.#parts.administration.session(tokenHash);
@@ -113,8 +116,8 @@ export class Sessions {
     }
     this.#found.add(tokenHash, user.userId);
     const holder = holderOf(user);
-    exchange.countFor(holder);
-    if (!exchange.services.connections.hasRoomFor(holder)) {
+    exchange?.countFor(holder);
+    if (exchange?.services.connections.hasRoomFor(holder) === false) {
       exchange.noteRefusal('connectionsOfAccountExhausted');
       throw new ConsoleRefusal({
         code: 'unavailable',
@@ -125,7 +128,7 @@ export class Sessions {
   }
 
   /** @throws {ConsoleRefusal} `signedOut`, or as `find` */
-  async demand(exchange: Exchange, head: Shown): Promise<Session> {
+  async demand(exchange: Exchange | null, head: Shown): Promise<Session> {
     const session = await this.find(exchange, head);
     if (session === null) throw signedOut(isOfProgram(head));
     return session;

@@ -51,13 +51,14 @@ export const browser = (port: number, parts: DialectParts, tokens: BrowserTokens
     socketPaths: [
       {
         path: SOCKET_PATH,
-        authenticate: (exchange, head, proceed) => {
+        authenticate: (exchange, head) => {
           const caller = authenticate(exchange, head);
-          if (caller.ok) proceed({ key: caller.key });
+          if (caller.ok) return caller;
           // A page reads frames, and not the status of a refused handshake.
-          else if (caller.code === 'keyUnknown')
-            proceed({ key: null, refused: { reason: caller.code, text: INVALID } });
-          else replyError(exchange, caller.code);
+          if (caller.code === 'keyUnknown')
+            return { key: null, refused: { reason: caller.code, text: INVALID } };
+          replyError(exchange, caller.code);
+          return null;
         },
       },
     ],

@@ -132,11 +132,12 @@ export const figuresOf = (
 /** Authenticates by the key in the header. */
 const byKey =
   (admission: Pick<Admission, 'authenticate'>): SocketAuthentication =>
-  (exchange, head, proceed) => {
+  (exchange, head) => {
     const caller = admission.authenticate(head.apiKey);
-    if (caller.ok) proceed({ key: caller.key });
-    else if (caller.code === 'keyUnknown') proceed({ key: null });
-    else replyError(exchange, caller.code);
+    if (caller.ok) return caller;
+    if (caller.code === 'keyUnknown') return { key: null };
+    replyError(exchange, caller.code);
+    return null;
   };
 
 export const createServer = (parts: ServerParts) => {

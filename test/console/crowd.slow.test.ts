@@ -4,7 +4,6 @@ import { limits } from '../../src/limits.js';
 import { ConsoleClient, PASSWORD } from '../support/console-client.js';
 import { answerTo, isOpen, openFrom } from '../support/many-connections.js';
 import { SCRIPTED, startService, until } from '../support/service.js';
-import { openWs } from '../support/socket-client.js';
 
 const SESSIONS = 4;
 const { consoleConnectionsMax } = limits;
@@ -53,21 +52,16 @@ const whileCalling = async (client: ConsoleClient, work: () => Promise<void>): P
 };
 
 t.test('a member with many sessions and WebSockets leaves the console to operators', async (t) => {
-  const socketOf = ({ cookie, url }: ConsoleClient) =>
-    openWs(consolePort, '', {
-      path: `/api/socket?accountId=${accountId}`,
-      headers: { cookie, origin: url },
-    });
   const sessions = [max];
   while (sessions.length < SESSIONS) {
     const session = new ConsoleClient(consolePort);
     await session.call('signIn', { name: 'max', password: PASSWORD });
     sessions.push(session);
   }
-  const open: Awaited<ReturnType<typeof socketOf>>[] = [];
+  const open: Awaited<ReturnType<ConsoleClient['openSocket']>>[] = [];
   let refused = 0;
   for (let index = 0; index < consoleConnectionsMax; index++)
-    await socketOf(sessions[index % SESSIONS]!).then(
+    await sessions[index % SESSIONS]!.openSocket(accountId).then(
       (socket) => open.push(socket),
       () => refused++,
     );
@@ -77,12 +71,12 @@ t.test('a member with many sessions and WebSockets leaves the console to operato
   open[0]!.close();
   await open[0]!.closing();
   const isBack = (): Promise<boolean> =>
-    socketOf(max).then(
+    max.openSocket(accountId).then(
       () => true,
       () => false,
     );
   t.ok(await until(isBack), 'a WebSocket that has closed leaves its place');
-  const ofOperator = await socketOf(operator);
+  const ofOperator = await operator.openSocket(accountId);
   t.pass('an operator speaks as well');
   for (const socket of [ofOperator, ...open]) socket.ws.terminate();
 });

@@ -4,7 +4,6 @@ import { callNames, whoOf } from '../../src/console/call-rules.js';
 import type { CallName, Question } from '../../src/console/contract.js';
 import { ConsoleClient, PASSWORD } from '../support/console-client.js';
 import { SCRIPTED, startService } from '../support/service.js';
-import { openWs } from '../support/socket-client.js';
 
 type Questions = { readonly [N in CallName]: Question<N> };
 
@@ -140,7 +139,7 @@ t.test('every route with every role and with none', async (t) => {
       (await stranger.post(`/api/v1/tts/stream?accountId=${accountId}`, request)).status,
       /^(?:403|404)$/,
     );
-    await t.rejects(openConsoleWs(service.consolePort, stranger, accountId));
+    await t.rejects(stranger.openSocket(accountId), /refused/);
     t.equal(
       (await operator.call('keys', { accountId })).find(({ keyId }) => keyId === key.keyId)?.name,
       'web',
@@ -256,9 +255,3 @@ t.test('every route with every role and with none', async (t) => {
     t.equal((await last.ask('/api/keys')).status, 405, 'a call is never a GET');
   });
 });
-
-const openConsoleWs = (port: number, client: ConsoleClient, accountId: number) =>
-  openWs(port, '', {
-    path: `/api/socket?accountId=${accountId}`,
-    headers: { cookie: client.cookie, origin: client.url },
-  });

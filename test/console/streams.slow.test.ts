@@ -3,14 +3,8 @@ import t from 'tap';
 import type { LiveView } from '../../src/console/contract.js';
 import { limits } from '../../src/limits.js';
 import { ConsoleClient } from '../support/console-client.js';
-import { prose, readStream, recordsOf, SCRIPTED, startService, until } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
-
-const socketOf = (client: ConsoleClient, accountId: number) =>
-  openWs(Number(new URL(client.url).port), '', {
-    path: `/api/socket?accountId=${accountId}`,
-    headers: { cookie: client.cookie, origin: client.url },
-  });
+import { prose, readStream, recordsOf, SCRIPTED, startService, until } from '../support/service.js';
 
 /** The views as they arrive. */
 async function* viewsOf(response: Response): AsyncGenerator<LiveView> {
@@ -100,7 +94,7 @@ t.test('the playground of a service', async (t) => {
   });
 
   await t.test('a WebSocket speaks as on the public port', async (t) => {
-    const socket = await socketOf(operator, accountId);
+    const socket = await operator.openSocket(accountId);
     socket.start('one', { voice_id: 'wren' });
     socket.text('one', 'Said. ');
     socket.flush('one', 'done');
@@ -108,13 +102,28 @@ t.test('the playground of a service', async (t) => {
     t.ok(socket.audio('one').length > 0);
     socket.close();
     await socket.closing();
-    await t.rejects(socketOf(operator, 4_000_000), /404/);
+    await t.rejects(operator.openSocket(4_000_000), /refused: .*account/i);
+  });
+
+  await t.test('a WebSocket is read when its key is found, then also a long message', async (t) => {
+    const socket = await openWs(service.consolePort, '', {
+      path: `/api/socket?accountId=${accountId}`,
+      headers: { cookie: operator.cookie, origin: operator.url },
+    });
+    const start = JSON.stringify({
+      start_context: { voice_id: 'wren', model_id: 'default' },
+      context_id: 'one',
+    });
+    socket.send(start + ' '.repeat(2 * limits.socketShortMessageBytesMax));
+    t.match(await socket.frame(() => true), { context_started: {}, context_id: 'one' });
+    socket.close();
+    await socket.closing();
   });
 
   await t.test('a sign-out ends what the session has open', async (t) => {
     const member = await operator.invited(accountId, 'max');
     const { rest } = await speaking(member);
-    const socket = await socketOf(member, accountId);
+    const socket = await member.openSocket(accountId);
     await member.call('signOut', { everywhere: false });
     t.ok(await endsWithin(rest(), SOON_MS), 'speech');
     t.match(await socket.closing(), { code: 1008 });
@@ -127,7 +136,7 @@ t.test('the playground of a service', async (t) => {
   await t.test('a suspended account ends what speaks for it, and the other goes on', async (t) => {
     const member = await operator.invited(accountId, 'moritz');
     const { rest } = await speaking(member);
-    const socket = await socketOf(member, accountId);
+    const socket = await member.openSocket(accountId);
     const live = await operator.ask('/api/live');
     const views = viewsOf(live);
     await views.next();
@@ -186,7 +195,8 @@ t.test('the playground of a service', async (t) => {
   await t.test('one session has only so much open', async (t) => {
     const one = await operator.invited(null, 'otto');
     const sockets = [];
-    for (let i = 0; i < limits.consoleStreamsPerSessionMax; i++) sockets.push(await socketOf(one, accountId));
+    for (let i = 0; i < limits.consoleStreamsPerSessionMax; i++)
+      sockets.push(await one.openSocket(accountId));
     t.equal((await one.ask('/api/live')).status, 429);
     for (const socket of sockets) socket.close();
     await Promise.all(sockets.map((socket) => socket.closing()));

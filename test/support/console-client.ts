@@ -1,6 +1,7 @@
 /** A browser's side of the console, without the browser: calls with cookies, and the ways to become somebody. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openWs, type WsClient } from './socket-client.js';
 import type { Answer, CallName, Question, Refusal } from '../../src/console/contract.js';
 
 export const PASSWORD = 'correct horse battery';
@@ -27,6 +28,19 @@ export class ConsoleClient {
 
   get cookie(): string {
     return [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  }
+
+  /** Opens a WebSocket of the playground. @throws the refusal, which comes after the handshake */
+  async openSocket(accountId: number): Promise<WsClient> {
+    const client = await openWs(Number(new URL(this.url).port), '', {
+      path: `/api/socket?accountId=${accountId}`,
+      headers: { cookie: this.cookie, origin: this.url },
+    });
+    // Its answer comes after the key was found.
+    client.cancel('none');
+    const { context_id: contextId, error } = await client.frame(() => true);
+    if (contextId === undefined) throw new Error(`refused: ${error}`);
+    return client;
   }
 
   /** Asks as the page does, and keeps cookies. */

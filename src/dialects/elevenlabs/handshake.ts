@@ -41,14 +41,14 @@ const keyOfHandshake = (head: RequestHead): string =>
 
 export const socketAuthentication =
   (parts: HandshakeParts): SocketAuthentication =>
-  (exchange, head, proceed) => {
+  (exchange, head) => {
     const { admission, bounds, speech } = parts;
     const query = new Query(head.query);
     const format = formatIn(query, bounds);
     if ('loc' in format) {
       const { status, body }: Refusal = refuse([format], bounds);
       replyRefused(exchange, 'requestInvalid', { status, body, contentType: 'application/json' });
-      return;
+      return null;
     }
     /** Known with the key, which may come later. */
     let voiceId = '';
@@ -87,14 +87,11 @@ export const socketAuthentication =
     };
 
     const token = keyOfHandshake(head);
-    if (token === '') {
-      proceed({ key: null, protocol, keyIn: keyOf });
-      return;
-    }
+    if (token === '') return { key: null, protocol, keyIn: keyOf };
     const caller = admission.authenticate(token);
     if (!caller.ok) {
       replyError(exchange, caller.code, { close: true });
-      return;
+      return null;
     }
     const { key } = caller;
     exchange.key = key;
@@ -102,6 +99,7 @@ export const socketAuthentication =
     const code = refusalOf(parts, key);
     if (!speakerIds.includes(voiceId))
       replyRefused(exchange, 'voiceUnknown', exchange.services.errors.unknownVoice(voiceId, speakerIds));
-    else if (code === null) proceed({ key, protocol });
+    else if (code === null) return { key, protocol };
     else replyError(exchange, code, { close: true });
+    return null;
   };

@@ -4,7 +4,12 @@
  *   handshake: malformed 400, another version 426, not authenticated 401, store away or draining 503 -> 101
  *   101 -> key not valid: error frame, close 1008
  *   101 -> (a dialect's clients may send the key in the first message) waiting -> open, or error frame, close 1008
+ *   101 -> (the console asks its store for the key) waiting, unread -> open, or error frame, close 1008
+ *
+ * The handshake is answered in the tick of its request. Later, an upgrade would have to run in a cork of the response, after
+ * which the library reads the state of the response in memory that the upgrade has freed: it closes some of the sockets.
  */
+import type { Member } from '../../byte-budget.js';
 import type { ActiveKey } from '../../store/store.js';
 import { errors, type ErrorCode } from '../../errors.js';
 import { describeFault } from '../../fault.js';
@@ -26,7 +31,7 @@ import {
   type WebSocket,
 } from '../uws.js';
 import type { SocketProtocol } from './protocol.js';
-import type { Handshake, Session } from './session.js';
+import type { Handshake } from './session.js';
 import type { OpenSocket, Sockets } from './sockets.js';
 
 /** Who opens a WebSocket. */
@@ -39,8 +44,14 @@ export interface SocketCaller {
   readonly protocol?: SocketProtocol;
   /** The key comes with the first message. @returns the key, or why the socket is refused */
   readonly keyIn?: (message: Buffer) => ActiveKey | RefusedSocket;
-  /** The socket is open. @returns what is called when it has closed */
-  readonly watch?: (session: Pick<Session, 'revoke'>) => () => void;
+  /** The key is looked up while the socket waits, unread. @param revoke ends its session */
+  readonly keyLater?: (revoke: () => void) => Promise<FoundKey | RefusedSocket>;
+}
+
+export interface FoundKey {
+  readonly key: ActiveKey;
+  /** For the route to call, once, when the socket has closed. */
+  readonly onClosed: () => void;
 }
 
 /** Why a socket is refused after its handshake. */
@@ -49,12 +60,8 @@ export interface RefusedSocket {
   readonly text: string;
 }
 
-/** Answers the request itself, or calls `proceed` once, now or later. */
-export type SocketAuthentication = (
-  exchange: Exchange,
-  head: RequestHead,
-  proceed: (caller: SocketCaller) => void,
-) => void;
+/** @returns `null`: it has answered the request */
+export type SocketAuthentication = (exchange: Exchange, head: RequestHead) => SocketCaller | null;
 
 export interface SocketRouteParts {
   readonly services: Services;
@@ -74,17 +81,21 @@ interface Attached extends Handshake {
   /** Ends the time in which a refused socket stays open, or in which a socket waits for its key. */
   timer: NodeJS.Timeout | undefined;
   isRefused: boolean;
-  unwatch: (() => void) | undefined;
+  isClosed: boolean;
+  onClosed: (() => void) | undefined;
   /** The network whose stranger its connection is; `null`: its key is known. */
   strangerOf: string | null;
   /** `null`: its key is not known. */
   account: number | null;
   /** Ends the time in which it counts among the sockets that wait for a key. */
   waited: (() => void) | undefined;
-  /** It may send the longest messages. It counts in the account's budget for them until its connection has ended. */
-  readonly isLong: boolean;
+  /** Who has it in the budget for the longest messages until its connection has ended; `null`: its messages are short. */
+  readonly longOf: Member | null;
   keylessFrames: number;
 }
+
+/** The sockets whose key is looked up have together the part of an account in the budget for the longest messages. */
+const KEY_LATER: Member = 'keys looked up';
 
 const POLICY_VIOLATION = 1008;
 const NO_CLOSE_FRAME = 1006;
@@ -169,38 +180,58 @@ const handshake = (
   const [socketKey, protocol, extensions] = ['key', 'protocol', 'extensions'].map((name) =>
     req.getHeader(`sec-websocket-${name}`),
   );
-  const upgrade = (caller: SocketCaller): void => {
-    if (caller.key !== null) exchange.key = caller.key;
-    const refusal = refusalOf(parts, caller.key);
-    if (refusal !== null) {
-      replyUnavailable(exchange, refusal, { close: true });
-      return;
-    }
-    const waited =
-      caller.keyIn === undefined ? undefined : parts.sockets.waitForKey(networkOf(exchange.peer));
-    if (waited === null) {
-      replyUnavailable(exchange, 'keylessSocketsExhausted', { close: true });
-      return;
-    }
-    exchange.switchProtocols((res, strangerOf) => {
-      const { id, route, trace } = exchange;
-      const isLong = caller.key !== null && parts.sockets.takeLong(caller.key);
-      const attached: Attached = {
-        ...{ id, route, trace, caller, strangerOf, waited, isLong },
-        reading: (path.reading ??= new SocketReading(res)),
-        protocol: caller.protocol ?? parts.sockets.protocol,
-        opened: null,
-        account: null,
-        timer: undefined,
-        isRefused: false,
-        unwatch: undefined,
-        keylessFrames: 0,
-      };
-      const messages = caller.key === null ? 'keyless' : isLong ? 'long' : 'short';
-      res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', path.contexts.get(messages)!);
-    });
-  };
-  parts.authenticate(exchange, head, exchange.guarded(upgrade));
+  const caller = parts.authenticate(exchange, head);
+  if (caller === null) return;
+  if (caller.key !== null) exchange.key = caller.key;
+  const refusal = refusalOf(parts, caller.key);
+  if (refusal !== null) {
+    replyUnavailable(exchange, refusal, { close: true });
+    return;
+  }
+  const waits = caller.keyIn !== undefined || caller.keyLater !== undefined;
+  const waited = waits ? parts.sockets.waitForKey(networkOf(exchange.peer)) : undefined;
+  if (waited === null) {
+    replyUnavailable(exchange, 'keylessSocketsExhausted', { close: true });
+    return;
+  }
+  exchange.switchProtocols((res, strangerOf) => {
+    const { id, route, trace } = exchange;
+    const member = caller.key?.accountId ?? (caller.keyLater === undefined ? null : KEY_LATER);
+    const longOf = member !== null && parts.sockets.takeLong(member) ? member : null;
+    const attached: Attached = {
+      ...{ id, route, trace, caller, strangerOf, waited, longOf },
+      reading: (path.reading ??= new SocketReading(res)),
+      protocol: caller.protocol ?? parts.sockets.protocol,
+      opened: null,
+      account: null,
+      timer: undefined,
+      isRefused: false,
+      isClosed: false,
+      onClosed: undefined,
+      keylessFrames: 0,
+    };
+    const messages = member === null ? 'keyless' : longOf === null ? 'short' : 'long';
+    res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', path.contexts.get(messages)!);
+  });
+};
+
+/** The library throws if the socket has ended. */
+const closeIfOpen = (ws: WebSocket<Attached>): void => {
+  try {
+    ws.close();
+  } catch {
+    // It has ended.
+  }
+};
+
+const fail = (
+  { services }: SocketRouteParts,
+  ws: WebSocket<Attached>,
+  attached: Attached,
+  error: unknown,
+): void => {
+  services.log.error({ requestId: attached.id, ...describeFault(error) }, 'socket failed');
+  closeIfOpen(ws);
 };
 
 const INVALID_KEY: RefusedSocket = { reason: 'keyUnknown', text: errors.keyUnknown.socketText };
@@ -242,7 +273,7 @@ const openSession = (
   attached: Attached,
   key: ActiveKey,
 ): OpenSocket => {
-  const { caller, protocol, reading, strangerOf } = attached;
+  const { protocol, reading, strangerOf } = attached;
   if (strangerOf !== null) {
     services.connections.known.add(strangerOf, true);
     services.connections.strangers.remove(strangerOf);
@@ -251,16 +282,65 @@ const openSession = (
   attached.account = key.accountId;
   const opened = sockets.open(attached, key, protocol, ws, reading);
   attached.opened = opened;
-  attached.unwatch = caller.watch?.(opened.session);
   return opened;
 };
 
+/** @returns the session of a socket that waited for its key; `null`: it is refused */
+const settle = (
+  parts: SocketRouteParts,
+  ws: WebSocket<Attached>,
+  attached: Attached,
+  found: ActiveKey | RefusedSocket,
+): OpenSocket | null => {
+  let why: RefusedSocket;
+  if ('keyId' in found) {
+    attached.waited?.();
+    attached.waited = undefined;
+    const full = refusalOf(parts, found);
+    if (full === null) {
+      clearTimeout(attached.timer);
+      return openSession(parts, ws, attached, found);
+    }
+    why = { reason: full, text: errors.unavailable.socketText };
+  } else why = found;
+  refuse(parts, ws, attached, why, parts.services.bounds.socketRefusedMs);
+  return null;
+};
+
+/** Reads nothing until the key is found: a stranger's messages would take memory. */
+const lookUp = async (
+  parts: SocketRouteParts,
+  ws: WebSocket<Attached>,
+  attached: Attached,
+): Promise<void> => {
+  const {
+    caller: { keyLater },
+    reading,
+  } = attached;
+  if (keyLater === undefined) return;
+  reading.pause(ws);
+  const found = await keyLater(() => attached.opened?.session.revoke());
+  const isRefused = 'reason' in found;
+  if (!isRefused) attached.onClosed = found.onClosed;
+  if (attached.isClosed) attached.onClosed?.();
+  else if (!attached.isRefused) {
+    reading.resume(ws);
+    settle(parts, ws, attached, isRefused ? found : found.key);
+  }
+};
+
 const onOpen = (parts: SocketRouteParts, ws: WebSocket<Attached>, attached: Attached): void => {
-  const { key, keyIn, refused = INVALID_KEY } = attached.caller;
+  const { key, refused = INVALID_KEY } = attached.caller;
   const { socketKeyMsMax } = parts.services.bounds;
   if (key !== null) openSession(parts, ws, attached, key);
-  else if (keyIn === undefined) refuse(parts, ws, attached, refused, 0);
-  else attached.timer = setTimeout(() => refuse(parts, ws, attached, INVALID_KEY, 0), socketKeyMsMax);
+  else if (attached.waited === undefined) refuse(parts, ws, attached, refused, 0);
+  else {
+    attached.timer = setTimeout(() => {
+      attached.reading.resume(ws);
+      refuse(parts, ws, attached, INVALID_KEY, 0);
+    }, socketKeyMsMax);
+    lookUp(parts, ws, attached).catch((error: unknown) => fail(parts, ws, attached, error));
+  }
 };
 
 /** The first message of a socket whose key is not known. */
@@ -271,30 +351,9 @@ const onKeyMessage = (
   isBinary: boolean,
 ): void => {
   const attached = ws.getUserData();
-  const { bounds } = parts.services;
-  const isReadable = !isBinary && message.byteLength <= bounds.socketFrameBytesMax;
-  const found = isReadable ? attached.caller.keyIn?.(Buffer.from(message)) : undefined;
-  const key = found !== undefined && 'keyId' in found ? found : null;
-  if (key !== null) {
-    attached.waited?.();
-    attached.waited = undefined;
-  }
-  const full = refusalOf(parts, key);
-  if (key !== null && full === null) {
-    clearTimeout(attached.timer);
-    openSession(parts, ws, attached, key).reader.message(message, isBinary);
-  } else if (key !== null && full !== null) {
-    refuse(
-      parts,
-      ws,
-      attached,
-      { reason: full, text: errors.unavailable.socketText },
-      bounds.socketRefusedMs,
-    );
-  } else {
-    const why = found !== undefined && 'reason' in found ? found : INVALID_KEY;
-    refuse(parts, ws, attached, why, bounds.socketRefusedMs);
-  }
+  const isReadable = !isBinary && message.byteLength <= parts.services.bounds.socketFrameBytesMax;
+  const found = (isReadable && attached.caller.keyIn?.(Buffer.from(message))) || INVALID_KEY;
+  settle(parts, ws, attached, found)?.reader.message(message, isBinary);
 };
 
 /** Frames cost time, and the answers to pings memory. A client that was refused may have sent some before it knows. */
@@ -302,15 +361,6 @@ const onKeylessFrame = ({ services }: SocketRouteParts, ws: WebSocket<Attached>)
   const attached = ws.getUserData();
   attached.keylessFrames++;
   if (attached.keylessFrames > services.bounds.keylessFramesMax) closeIfOpen(ws);
-};
-
-/** The library throws if the socket has ended. */
-const closeIfOpen = (ws: WebSocket<Attached>): void => {
-  try {
-    ws.close();
-  } catch {
-    // It has ended.
-  }
 };
 
 const addHandlers = (
@@ -327,10 +377,6 @@ const addHandlers = (
     const { opened } = ws.getUserData();
     opened?.session.guard(() => react(opened));
   };
-  const fail = (ws: WebSocket<Attached>, attached: Attached, error: unknown): void => {
-    log.error({ requestId: attached.id, ...describeFault(error) }, 'socket failed');
-    closeIfOpen(ws);
-  };
   app.ws<Attached>(pattern, {
     compression: 0,
     maxPayloadLength: messageBytesMax,
@@ -345,7 +391,7 @@ const addHandlers = (
       try {
         onOpen(parts, ws, attached);
       } catch (error) {
-        fail(ws, attached, error);
+        fail(parts, ws, attached, error);
       }
     },
     message(ws, message, isBinary) {
@@ -354,7 +400,7 @@ const addHandlers = (
         try {
           onKeyMessage(parts, ws, message, isBinary);
         } catch (error) {
-          fail(ws, attached, error);
+          fail(parts, ws, attached, error);
         }
       } else if (attached.opened === null) onKeylessFrame(parts, ws);
       else guard(ws, ({ reader }) => reader.message(message, isBinary));
@@ -372,20 +418,21 @@ const addHandlers = (
       const attached = ws.getUserData();
       clearTimeout(attached.timer);
       attached.waited?.();
-      const { account, caller, isLong, strangerOf } = attached;
+      const { account, longOf, strangerOf } = attached;
       const { accounts, strangers } = services.connections;
       if (account !== null) accounts.add(account);
       const ended = (): void => {
         if (account !== null) accounts.remove(account);
         if (strangerOf !== null) strangers.remove(strangerOf);
-        if (isLong && caller.key !== null) parts.sockets.giveBackLong(caller.key);
+        if (longOf !== null) parts.sockets.giveBackLong(longOf);
         parts.onEnded();
       };
       // Without a close frame the connection is closed already.
       if (code === NO_CLOSE_FRAME) ended();
       else setTimeout(ended, ENDED_MS).unref();
       try {
-        attached.unwatch?.();
+        attached.isClosed = true;
+        attached.onClosed?.();
         attached.opened?.reader.close();
         // Without a close frame, the message is the library's and says what was wrong. Otherwise it is the client's.
         const cause = code === NO_CLOSE_FRAME ? Buffer.from(message).toString() : undefined;

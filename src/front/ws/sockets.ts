@@ -8,7 +8,7 @@ import type { Admission } from '../../accounts/admission.js';
 import { Slots } from '../../accounts/lease.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { Speech } from '../../speech/speech.js';
-import { KeyedBudget } from '../../byte-budget.js';
+import { KeyedBudget, type Member } from '../../byte-budget.js';
 import type { RefusalReason } from '../../metrics.js';
 import { inSlices, repeatedly } from '../../slices.js';
 import { Registry, type Services } from '../services.js';
@@ -124,12 +124,12 @@ export class Sockets {
   }
 
   /** @returns whether a socket may send the longest messages. Then call `giveBackLong`, once, when its connection has ended */
-  takeLong({ accountId }: ActiveKey): boolean {
-    return this.#longBudget.take(accountId, this.#parts.services.bounds.socketMessageBytesMax) === null;
+  takeLong(member: Member): boolean {
+    return this.#longBudget.take(member, this.#parts.services.bounds.socketMessageBytesMax) === null;
   }
 
-  giveBackLong({ accountId }: ActiveKey): void {
-    this.#longBudget.giveBack(accountId, this.#parts.services.bounds.socketMessageBytesMax);
+  giveBackLong(member: Member): void {
+    this.#longBudget.giveBack(member, this.#parts.services.bounds.socketMessageBytesMax);
   }
 
   whenIdle(): Promise<void> {

@@ -241,7 +241,9 @@ export class SocketSession {
       if (this.#socket === socket && typeof data === 'string') this.#receive(JSON.parse(data) as ServerFrame);
     });
     socket.addEventListener('close', ({ code }) => {
-      if (this.#socket === socket) this.#end(code === 1000 ? null : problemOfClose(code));
+      // The message before a 1008 says more.
+      const said = code === 1008 ? this.#problem : null;
+      if (this.#socket === socket) this.#end(code === 1000 ? null : (said ?? problemOfClose(code)));
     });
   }
 
