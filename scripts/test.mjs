@@ -3,9 +3,7 @@
  *
  *   node scripts/test.mjs SUITE... [PART...]     `fast`, or `slow`: the files named *.slow.test.js; whose path has a PART
  *
- * A fast file that fails is not tried again: a test that fails now and then is a defect. A few slow files that fail run once
- * more, alone: they start several services each, which can be late beside others on a busy machine. The report names such a
- * file as unstable, which is a defect of the test.
+ * A file that fails is not tried again: a test that fails now and then is a defect.
  *
  * tap can run files itself. But it takes a process for each, which loads tap and the sources again, and it loads hooks into
  * every process and thread of the tests, and into every Node process that they start. Here a few processes take one file
@@ -18,10 +16,8 @@ import { fileURLToPath } from 'node:url';
 
 // Twice the cores of CI, because many tests mostly wait.
 const jobs = 4;
-// A service on a software GPU takes a minute alone, and twice that beside other files.
-const timeoutSeconds = 180;
-/** If more slow files fail, the machine is not the cause. */
-const repeatedFilesMax = 3;
+// A service on a software GPU takes a minute alone, twice that beside other files, and more on a slow day.
+const timeoutSeconds = 300;
 /**
  * Files in these folders start services, threads or models, wait for long, or try many inputs. They run first: at the end one
  * core would have no work.
@@ -138,7 +134,7 @@ const secondsSince = (ms) => (performance.now() - ms) / 1_000;
 
 const totals = { passed: 0, failed: 0 };
 
-/** Runs a file and reports on it. @returns {Promise<number>} how many of its assertions failed; the caller counts them */
+/** Runs a file and reports on it. @returns {Promise<boolean>} whether it passed */
 const runFile = async (worker, path) => {
   const startMs = performance.now();
   const { output, pass, fail, end } = await worker.run(path);
@@ -147,24 +143,24 @@ const runFile = async (worker, path) => {
   // A file without results did not run to its end.
   const failed = Math.max(fail + (isCi ? notRun.length : 0), pass + notRun.length === 0 ? 1 : 0);
   totals.passed += pass;
+  totals.failed += failed;
   console.log(`${failed === 0 ? 'pass' : 'FAIL'} ${path} ${pass} ${seconds.toFixed(1)} s`);
   for (const line of notRun) console.log(`  not run: ${line.trim()}`);
-  if (failed === 0) return 0;
+  if (failed === 0) return true;
   if (end !== null) console.log(`  ended with ${end}`);
   const failures = failuresIn(output);
   console.log(
     (failures.length > 0 ? failures : output.split('\n').slice(-30)).map((line) => `  ${line}`).join('\n'),
   );
-  return failed;
+  return false;
 };
 
 /**
  * Runs files until there are no more.
  *
  * @param {boolean} isShared whether one process runs many files; a slow file has one for itself, which it may change and measure
- * @param {Map<string, number>} failedByPath gets the files that fail
  */
-const job = async (waiting, isShared, failedByPath) => {
+const job = async (waiting, isShared) => {
   let worker = null;
   let ran = [];
   const end = async () => {
@@ -177,9 +173,7 @@ const job = async (waiting, isShared, failedByPath) => {
   for (const path of waiting) {
     if (worker === null) [worker, ran] = [new Worker(), []];
     ran.push(path);
-    const failed = await runFile(worker, path);
-    if (failed > 0) {
-      failedByPath.set(path, failed);
+    if (!(await runFile(worker, path))) {
       // It may have left what disturbs the next one.
       await worker.kill();
       worker = null;
@@ -195,18 +189,7 @@ const runSuite = async (suite, parts) => {
     .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
     .sort((a, b) => turnOf(a) - turnOf(b) || a.localeCompare(b));
   const waiting = paths.values();
-  const failedByPath = new Map();
-  await Promise.all(Array.from({ length: jobs }, () => job(waiting, suite === 'fast', failedByPath)));
-  const mayRepeat = suite === 'slow' && failedByPath.size <= repeatedFilesMax;
-  for (const [path, failed] of failedByPath) {
-    const again = new Map([[path, failed]]);
-    if (mayRepeat) {
-      again.delete(path);
-      await job([path], false, again);
-      if (again.size === 0) console.log(`unstable: ${path} failed beside other files, and passed alone`);
-    }
-    totals.failed += again.get(path) ?? 0;
-  }
+  await Promise.all(Array.from({ length: jobs }, () => job(waiting, suite === 'fast')));
   console.log(`${suite}: ${paths.length} files in ${secondsSince(startMs).toFixed(0)} s`);
 };
 
