@@ -150,7 +150,7 @@ export const limits = {
   socketsPerKeyMax: 16_384,
   /** Contexts of one WebSocket; one more gets the error `Too many contexts are open`. */
   contextsPerSocketMax: 64,
-  /** Open WebSockets that have not shown a key, which may come in the first message; one more is answered 503. */
+  /** Open WebSockets whose key is not known yet: it comes in the first message, or the console looks it up; one more is answered 503. */
   keylessSocketsMax: 256,
   /** Bytes of one message of a WebSocket whose handshake had no key. The library cannot raise it when the key is known. */
   keylessMessageBytesMax: 4 * KiB,
@@ -190,7 +190,7 @@ export const limits = {
   socketAnswerBytesMax: 1 * MiB,
   /** Bytes of unread answers of all WebSockets; one that holds more than a sixteenth of what its account may still take, and 4 KiB, is closed. */
   socketAnswerBytesInFlightMax: 64 * MiB,
-  /** Milliseconds that a WebSocket may take to send its key, if its handshake had none. */
+  /** Milliseconds until a WebSocket ends whose key is not known: its client sends none, or the console's store does not answer. */
   socketKeyMsMax: 10_000,
   /** Milliseconds until such a socket is closed when its key is refused: some clients reconnect at once, without end. */
   socketRefusedMs: 2_000,

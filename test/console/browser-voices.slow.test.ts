@@ -244,7 +244,11 @@ t.test('alerts name a suspended account and a lost connection; the next context 
   t.ok(await until(() => ears.isLoud()));
   await ask(page, 'suspendAccount', { accountId, suspended: true });
   await alert.waitFor();
-  t.match(await alert.innerText(), /suspended/);
+  t.match(await alert.innerText(), /^The account is suspended/);
+  const opening = page.waitForEvent('websocket');
+  await ada.button('Open a context').click();
+  await (await opening).waitForEvent('close');
+  t.match(await alert.innerText(), /^The account is suspended/, 'another socket is refused');
   await ask(page, 'suspendAccount', { accountId, suspended: false });
   await ada.button('Open a context').click();
   t.ok(await until(() => tab.getByText('Connected.', { exact: true }).isVisible()));

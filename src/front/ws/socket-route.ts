@@ -285,12 +285,13 @@ const openSession = (
   return opened;
 };
 
-/** @returns the session of a socket that waited for its key; `null`: it is refused */
+/** @param afterMs see `refuse` @returns the session of a socket that waited for its key; `null`: it is refused */
 const settle = (
   parts: SocketRouteParts,
   ws: WebSocket<Attached>,
   attached: Attached,
   found: ActiveKey | RefusedSocket,
+  afterMs: number,
 ): OpenSocket | null => {
   let why: RefusedSocket;
   if ('keyId' in found) {
@@ -303,7 +304,7 @@ const settle = (
     }
     why = { reason: full, text: errors.unavailable.socketText };
   } else why = found;
-  refuse(parts, ws, attached, why, parts.services.bounds.socketRefusedMs);
+  refuse(parts, ws, attached, why, afterMs);
   return null;
 };
 
@@ -325,7 +326,7 @@ const lookUp = async (
   if (attached.isClosed) attached.onClosed?.();
   else if (!attached.isRefused) {
     reading.resume(ws);
-    settle(parts, ws, attached, isRefused ? found : found.key);
+    settle(parts, ws, attached, isRefused ? found : found.key, 0);
   }
 };
 
@@ -351,9 +352,10 @@ const onKeyMessage = (
   isBinary: boolean,
 ): void => {
   const attached = ws.getUserData();
-  const isReadable = !isBinary && message.byteLength <= parts.services.bounds.socketFrameBytesMax;
+  const { socketFrameBytesMax, socketRefusedMs } = parts.services.bounds;
+  const isReadable = !isBinary && message.byteLength <= socketFrameBytesMax;
   const found = (isReadable && attached.caller.keyIn?.(Buffer.from(message))) || INVALID_KEY;
-  settle(parts, ws, attached, found)?.reader.message(message, isBinary);
+  settle(parts, ws, attached, found, socketRefusedMs)?.reader.message(message, isBinary);
 };
 
 /** Frames cost time, and the answers to pings memory. A client that was refused may have sent some before it knows. */
