@@ -27,6 +27,7 @@ DELAY = LEAD - HOP // 2
 PULSES = HOP  # lengths of the state
 NOISE = HOP
 TAIL = TRANSFORM - HOP
+FADE = HOP // 2  # at either end of a row's response
 QUARTER = TRANSFORM // 4
 
 HIDDEN = 192
@@ -92,6 +93,7 @@ class Decoder(nn.Module):
         # Of the recordings' bands.
         self.register_buffer("mean", torch.zeros(BANDS))
         self.register_buffer("deviation", torch.ones(BANDS))
+        fade = 0.5 - 0.5 * torch.cos(np.pi / FADE * (torch.arange(FADE) + 0.5))
         table = np.random.RandomState(7).randn(NOISE_ROWS, HOP) * NOISE_STEPS
         constants = {
             "noise_table": torch.from_numpy(np.clip(np.round(table), -127, 127).astype(np.int8)),
@@ -101,6 +103,7 @@ class Decoder(nn.Module):
             "bin_scale": torch.tensor([1.0] + [2.0] * (QUARTER - 1) + [1.0]).unsqueeze(1) / TRANSFORM,
             "window": 0.5 + 0.5 * torch.cos(np.pi / HOP * torch.arange(HOP)) - 0.5 * (torch.arange(HOP) == 0),
             "ramp": torch.arange(HOP, dtype=torch.float32) / HOP,
+            "fades": torch.cat([fade, torch.ones(TRANSFORM - 2 * FADE), torch.flip(fade, [0])]),
         }
         for name, value in constants.items():
             self.register_buffer(name, value)
@@ -129,7 +132,8 @@ class Decoder(nn.Module):
     def signal(self, real: Tensor, imaginary: Tensor) -> Tensor:
         """[B, R, 720] samples of spectra with bins as above, from LEAD samples before the centre on.
 
-        Even and odd samples apart: for one, bins k and 360 - k have equal waves, for the other opposite ones.
+        Even and odd samples apart: for one, bins k and 360 - k have equal waves, for the other opposite ones. Both ends fade:
+        a sharp resonance still rings there, and its end would click at the edge of a row.
         """
         half = QUARTER + 1
         even, odd = (self.angles(self.integers[first : 2 * half : 2]).transpose(0, 1) for first in (0, 1))
@@ -142,7 +146,7 @@ class Decoder(nn.Module):
         after, before = symmetric - antisymmetric, torch.flip(symmetric + antisymmetric, [-1])
         end = 2 * half - 1  # `before` begins with sample -361, which is also 359: the transform is circular
         middle = TRANSFORM // 2
-        return torch.cat([before[..., end - LEAD : end], after[..., : middle + 1], before[..., 2 : end - LEAD]], -1)
+        return torch.cat([before[..., end - LEAD : end], after[..., : middle + 1], before[..., 2 : end - LEAD]], -1) * self.fades
 
     def filters(self, pulse_bands: Tensor, noise_bands: Tensor, dispersion: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The pulses' filter (real, imaginary) and the noise's, at the bins of `spectrum`.
