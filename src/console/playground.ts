@@ -31,11 +31,11 @@ import type { ActiveKey } from '../store/store.js';
 import { ipaOf } from '../text/ipa.js';
 import { formUnitsPerWordUnit } from '../text/lexicon.js';
 import type { ConsoleAdministration } from './administration.js';
-import { badRequest, replyFault, signedOut } from './answers.js';
+import { badRequest, replyFault, replyRefusal } from './answers.js';
 import type { HearQuestion, Question } from './contract.js';
 import type { Door } from './dispatch.js';
 import { ConsoleRefusal } from './refusal.js';
-import { isOfProgram, type Session, type Sessions } from './sessions.js';
+import type { Session, Sessions } from './sessions.js';
 
 export interface PlaygroundParts extends SpecificationParts {
   readonly administration: Pick<ConsoleAdministration, 'playgroundKey'>;
@@ -212,8 +212,9 @@ export const socketAuthentication =
   (exchange, head) => {
     const { door, sessions } = parts;
     if (!door.admits(exchange, head)) return null;
-    if (sessions.hashIn(head) === null) {
-      replyFault(exchange, signedOut(isOfProgram(head)));
+    const refusal = sessions.refusalOf(head);
+    if (refusal !== null) {
+      replyRefusal(exchange, refusal);
       return null;
     }
     const lookUp = async (revoke: () => void): Promise<FoundKey | RefusedSocket> => {

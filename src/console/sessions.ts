@@ -56,8 +56,8 @@ export class Sessions {
   readonly #parts: SessionsParts;
   readonly #streams = new Map<string, Set<EndStream>>();
   readonly #budget: KeyedBudget;
-  /** Whose they are, by the hashes of their tokens. */
-  readonly #found = new Latest<string, number>(FOUND_MAX);
+  /** Whose they are, by the hashes of their tokens. From before a start, the holder of their streams is not known. */
+  readonly #found = new Latest<string, { readonly userId: number; readonly holder?: Member }>(FOUND_MAX);
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
 
@@ -79,7 +79,7 @@ export class Sessions {
   async recall(): Promise<void> {
     try {
       for (const { hash, userId } of await this.#parts.administration.lastSessions(FOUND_MAX))
-        this.#found.add(hash, userId);
+        this.#found.add(hash, { userId });
     } catch (error) {
       this.#report(error);
       setTimeout(() => void this.recall(), this.#parts.bounds.consoleSessionRecheckMs).unref();
@@ -88,7 +88,7 @@ export class Sessions {
 
   /** A user has signed in. */
   began({ token, user }: Pick<OpenedSession, 'token' | 'user'>): void {
-    this.#found.add(hashToken(token), user.userId);
+    this.#found.add(hashToken(token), { userId: user.userId, holder: holderOf(user) });
   }
 
   /**
@@ -98,8 +98,26 @@ export class Sessions {
    */
   nameIn(head: Shown): string | null {
     const tokenHash = this.hashIn(head);
-    const userId = tokenHash === null ? undefined : this.#found.get(tokenHash);
-    return userId === undefined ? null : `user ${userId}`;
+    const found = tokenHash === null ? undefined : this.#found.get(tokenHash);
+    return found === undefined ? null : `user ${found.userId}`;
+  }
+
+  /** @returns why the client may open no stream, as far as this is known without the store */
+  refusalOf(head: Shown): ConsoleRefusal | null {
+    const tokenHash = this.hashIn(head);
+    if (tokenHash === null) return signedOut(isOfProgram(head));
+    const holder = this.#found.get(tokenHash)?.holder;
+    return holder === undefined ? null : this.#refusalOf(tokenHash, holder);
+  }
+
+  /** @returns why a session may open no further stream */
+  #refusalOf(tokenHash: string, holder: Member): ConsoleRefusal | null {
+    const refuse = (message: string) => new ConsoleRefusal({ code: 'tooManyAttempts', message });
+    if ((this.#streams.get(tokenHash)?.size ?? 0) >= this.#parts.bounds.consoleStreamsPerSessionMax)
+      return refuse('This browser has too many streams open. Close some of its windows.');
+    return this.#budget.refusal(holder, 1) === null
+      ? null
+      : refuse('Too many streams are open for your account. Close some of its windows.');
   }
 
   /**
@@ -114,8 +132,8 @@ export class Sessions {
       this.#found.delete(tokenHash);
       return null;
     }
-    this.#found.add(tokenHash, user.userId);
     const holder = holderOf(user);
+    this.#found.add(tokenHash, { userId: user.userId, holder });
     exchange?.countFor(holder);
     if (exchange?.services.connections.hasRoomFor(holder) === false) {
       exchange.noteRefusal('connectionsOfAccountExhausted');
@@ -141,18 +159,11 @@ export class Sessions {
    * @throws {ConsoleRefusal} the session, or its account, has too many streams
    */
   open({ tokenHash, user }: Session, end: EndStream): () => void {
-    const open = this.#streams.get(tokenHash) ?? new Set();
-    if (open.size >= this.#parts.bounds.consoleStreamsPerSessionMax)
-      throw new ConsoleRefusal({
-        code: 'tooManyAttempts',
-        message: 'This browser has too many streams open. Close some of its windows.',
-      });
     const holder = holderOf(user);
-    if (this.#budget.take(holder, 1) !== null)
-      throw new ConsoleRefusal({
-        code: 'tooManyAttempts',
-        message: 'Too many streams are open for your account. Close some of its windows.',
-      });
+    const refusal = this.#refusalOf(tokenHash, holder);
+    if (refusal !== null) throw refusal;
+    this.#budget.take(holder, 1);
+    const open = this.#streams.get(tokenHash) ?? new Set();
     open.add(end);
     this.#streams.set(tokenHash, open);
     this.#timer ??= setInterval(() => void this.check(), this.#parts.bounds.consoleSessionRecheckMs).unref();
