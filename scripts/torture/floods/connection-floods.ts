@@ -99,11 +99,11 @@ const atATime = 100;
 
 export const longHeads: Flood = {
   fault: 'headers too long or too many',
-  injected: 'heads of 5 to 200 kB, or of 300 lines',
+  injected: 'heads of 10 to 200 kB, or of 300 lines',
   async run({ service, count, progress }) {
     const padding = (index: number): string => {
       if (index % 2 === 0)
-        return `X-Long: ${'x'.repeat([5_000, 20_000, 70_000, 200_000][(index / 2) % 4]!)}\r\n`;
+        return `X-Long: ${'x'.repeat([10_000, 20_000, 70_000, 200_000][(index / 2) % 4]!)}\r\n`;
       return Array.from({ length: 300 }, (_, i) => `X-${i}: y\r\n`).join('');
     };
     const answers = new Tally();

@@ -254,7 +254,7 @@ export const badPacks: readonly BadPack[] = [
   },
   {
     name: 'piper-heap',
-    finding: /num_speakers is not/,
+    finding: /config.num_speakers must be number/,
     make: (folder) =>
       writePiper(
         folder,
