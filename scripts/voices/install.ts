@@ -124,13 +124,18 @@ export const addPack = async (entry: PackEntry, name: string, places: PackPlaces
   const before = await installed(places);
   const held: number[] = [];
   const source = await PackFolder.open(entry, held);
-  const target = mkdtempSync(join(modelsDir, temporaryPrefix));
+  let target: string | null = null;
+  const removeCopy = (): void => {
+    if (target !== null) rmSync(target, { recursive: true, force: true });
+  };
   const onSignal = (signal: NodeJS.Signals): void => {
-    rmSync(target, { recursive: true, force: true });
+    removeCopy();
     process.exit(128 + constants.signals[signal]);
   };
+  // Before the folder is made: a signal must not leave it behind.
   for (const signal of endSignals) process.once(signal, onSignal);
   try {
+    target = mkdtempSync(join(modelsDir, temporaryPrefix));
     await copyFiles(source, target);
     const examined = await examine({ name, path: target, files: null }, places);
     const { pack, outcome } = examined;
@@ -142,7 +147,7 @@ export const addPack = async (entry: PackEntry, name: string, places: PackPlaces
     renameSync(target, join(modelsDir, name));
     return examined;
   } catch (error) {
-    await rm(target, { recursive: true, force: true });
+    removeCopy();
     const code = (error as NodeJS.ErrnoException).code;
     throw code === undefined
       ? error
