@@ -89,7 +89,7 @@ interface Attached extends Handshake {
   account: number | null;
   /** Ends the time in which it counts among the sockets that wait for a key. */
   waited: (() => void) | undefined;
-  /** Who has it in the budget for the longest messages until its connection has ended; `null`: its messages are short. */
+  /** The member whose budget pays for its longest messages until the connection ends; `null`: it sends short ones only. */
   readonly longOf: Member | null;
   keylessFrames: number;
 }
