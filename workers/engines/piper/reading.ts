@@ -138,8 +138,8 @@ export class SentenceReading {
       wanted,
       this.#generated === this.#frames,
     );
-    for (const sample of pcm)
-      if (Number.isNaN(sample)) throw new Error('it makes values that are not numbers');
+    for (let at = 0; at < pcm.length; at++)
+      if (Number.isNaN(pcm[at])) throw new Error('it makes values that are not numbers');
     return { work: generator.work * wanted, pcm };
   }
 

@@ -29,8 +29,9 @@ const bigIntegers = Array.from({ length: 4096 }, (_, value) => BigInt(value));
 export const toBigInt = (value: number): bigint => bigIntegers[value] ?? BigInt(value);
 
 const assertRange = (values: Float32Array, name: string, [low, high]: readonly [number, number]): void => {
-  // Written so that it fails for NaN, too.
-  for (const value of values) if (!(value >= low && value <= high)) assert.fail(`${name} is ${value}`);
+  // Written so that it fails for NaN, too. An iterator would allocate each number: two thirds of a synthesis thread's garbage.
+  for (let at = 0; at < values.length; at++)
+    if (!(values[at]! >= low && values[at]! <= high)) assert.fail(`${name} is ${values[at]}`);
 };
 
 /** Feeds of the encoder, one column for each phone. */
