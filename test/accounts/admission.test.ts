@@ -4,6 +4,7 @@ import t from 'tap';
 import { createAdmission } from '../../src/accounts/admission.js';
 import type { Lease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
+import { Reservations } from '../../src/store/reservations.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { SqliteReader } from '../../src/store/sqlite/reader.js';
 import type { ActiveKey, LedgerEntry } from '../../src/store/store.js';
@@ -122,6 +123,19 @@ t.test('a key has nine slots, whatever other keys have', async (t) => {
   leases[0]?.close();
   t.ok(admission.admit(one, 1, 'r').ok, 'closed twice, freed once');
   t.strictSame(admission.admit(one, 1, 'r'), { ok: false, code: 'slotsExhausted' });
+});
+
+t.test('a request that waits for credit holds a slot, and gives it back when it leaves', async (t) => {
+  const reservations = new Reservations(limits);
+  t.teardown(() => reservations.close());
+  const { administration, admission } = setUp(t, 1, undefined, undefined, undefined, reservations);
+  const { key } = await administration.createKey('shop', 100);
+  const shop = keyOf(admission, key);
+  const waiting = admission.waitForCredit!(shop, 10, shop.keyId, false, () => t.fail('it has left'));
+  t.equal(admission.inFlight.slots, 1);
+  t.equal(waiting?.cancel(), true);
+  t.equal(waiting?.cancel(), false);
+  t.equal(admission.inFlight.slots, 0);
 });
 
 t.test('credit is checked before slots, and a refused request reserves nothing', async (t) => {

@@ -5,6 +5,7 @@ import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { newWriter, type LedgerQueue, type NewEntry } from '../../src/store/ledger.js';
+import type { Reservations } from '../../src/store/reservations.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { openExisting } from '../../src/store/sqlite/database.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
@@ -97,6 +98,7 @@ export const setUp = (
   clock: () => number = () => 1_000,
   leaseStepCharacters: number = limits.leaseStepCharacters,
   readAs: (reader: StoreReader) => StoreReader = (reader) => reader,
+  reservations: Reservations | null = null,
 ) => {
   const dataDir = memoryFolder(t);
   const opened = new SqliteAdministration(dataDir, limits);
@@ -107,7 +109,9 @@ export const setUp = (
   const ledger = new SteppedLedger(prepareAppendBatch(database));
   const reader = readAs(openReader(dataDir, limits, ledger.writer));
   const bounds = { ...limits, leaseStepCharacters };
-  const admission = createAdmission({ reader, ledger, bounds, creditsPerCharacter, clock, log });
+  const admission = createAdmission({
+    ...{ reader, ledger, reservations, bounds, creditsPerCharacter, clock, log },
+  });
   t.teardown(() => {
     opened.close();
     database.close();
