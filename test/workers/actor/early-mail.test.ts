@@ -21,6 +21,7 @@ t.test('chunks that overtake the opening of their context are kept for it, in or
   early.offer(chunk(FIRST + 2, 1));
   t.same(early.opened(FIRST + 1), []);
   t.same(early.opened(FIRST + 2), [chunk(FIRST + 2, 0), chunk(FIRST + 2, 1)]);
+  t.same(early.opened(FIRST + 3), []);
   t.strictSame(reports, []);
   t.end();
 });
