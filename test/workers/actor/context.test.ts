@@ -254,12 +254,15 @@ t.test(
         });
       return chunks.map((bytes) =>
         bytes.toString('latin1', 0, 4) === 'RIFF'
-          ? { rate: bytes.readUInt32LE(24), data: bytes.readUInt32LE(40), length: bytes.length }
+          ? {
+              ...{ rate: bytes.readUInt32LE(24), bytesPerSecond: bytes.readUInt32LE(28) },
+              ...{ data: bytes.readUInt32LE(40), length: bytes.length },
+            }
           : undefined,
       );
     };
     const wav = headersOf('wav');
-    t.match(wav[0], { rate: 16_000, data: 0xffff_ffff });
+    t.match(wav[0], { rate: 16_000, bytesPerSecond: 32_000, data: 0xffff_ffff });
     t.ok(wav.slice(1).every((header) => header === undefined));
     const linear16 = headersOf('linear16');
     t.ok(linear16.length > 1);
