@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
+import { createKeys } from '../../scripts/operator.js';
 import { ConsoleClient } from '../support/console-client.js';
 import { SCRIPTED, startService } from '../support/service.js';
 
@@ -114,4 +115,9 @@ t.test('a member sees the alerts and the words of its own account only', async (
   const csv = await (await operator.ask('/api/audit.csv?kind=lexicon')).text();
   t.match(csv, /^time,action,who,account,what,details\r\n.*lexicon\.remove,max,ada,ada,Syrinx\r\n/);
   t.equal(csv.trim().split('\r\n').length, 3);
+
+  const accounts = Array.from({ length: 51 }, (_, index) => [`shop ${index}`, null] as const);
+  await createKeys(service.dataDir, accounts);
+  const shops = await (await operator.ask('/api/audit.csv?search=shop')).text();
+  t.equal(shops.trim().split('\r\n').length, 103, 'more than a page of the table');
 });
