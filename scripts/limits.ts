@@ -28,10 +28,10 @@ export const fillers: Readonly<Record<string, string>> = {
     resultMemoryBytesMax wyomingPingTextMax`,
   'An account, with all its keys': `contextsMax socketsMax bodyBytesInFlightMax requestCharactersInFlightMax
     socketCharactersInFlightMax flushIdUnitsInFlightMax waitingMessageBytesMax arrivingMessageBytesMax resultMemoryInFlightBytesMax resultSpoolBytesMax
-    resultSpoolFilesMax resultSpoolFreeBytesMin unsentAudioBytesMax socketBufferedBytesInFlightMax socketAnswerBytesInFlightMax jobsPerThreadMax
+    resultSpoolFilesMax resultSpoolFreeBytesMin unsentAudioBytesMax socketBufferedBytesInFlightMax socketAnswerBytesInFlightMax answerBytesInFlightMax jobsPerThreadMax
     parseMsPerSecond framesPerSecond requestsOfAccountMax`,
   'An account, with its members at the console': `keysPerAccountMax consoleCallsWaitingMax consoleWordsMax consoleWordsShownMax consoleLexiconUnitsMax
-    webhookAttemptsMax webhookChangesMax webhooksAtOnceMax consoleSamplesMax consoleSamplesAtOnceMax sessionsPerUserMax tokensPerUserMax consoleStreamsPerSessionMax`,
+    webhookAttemptsMax webhookChangesMax webhooksAtOnceMax consoleSamplesMax consoleSamplesAtOnceMax fileAnswerBytes sessionsPerUserMax tokensPerUserMax consoleStreamsPerSessionMax`,
   'Operators, or several accounts together': `requestsKeptMax storeKeysMax ledgerQueueMax linksMax certificatesInUseMax voicePackBytesMax voiceTrialCpuSecondsMax
     voiceTrialMiBMax voiceReadHeapMiBMax lexiconEntriesMax lexiconUnitsMax lexiconTextMax lexiconFilesMax lexiconFileBytesMax
     lexiconFindingsMax`,

@@ -228,6 +228,11 @@ export const limits = {
   /** Milliseconds that such a request may take to arrive, and that its client may take to read the answer. */
   opsRequestMsMax: 10_000,
 
+  /** Bytes of answers that are made for one client and wait for it, such as lists of the console, from 15 KiB on; a further one is answered 503. */
+  answerBytesInFlightMax: 64 * MiB,
+  /** What a CSV file of the console counts there from its first byte to its last: it is read a page at a time. */
+  fileAnswerBytes: 4 * MiB,
+
   /** Connections to the console, its WebSockets included; one more is closed at once. */
   consoleConnectionsMax: 256,
   /** Bytes of the body of a call of the console; a longer one is answered 413. */

@@ -25,6 +25,8 @@ const SOCKETS_PART = 0.8;
 const KEYLESS_SOCKETS_PART = 0.125;
 /** Messages that wait, or arrive, in the largest ones: so that two accounts have room. */
 const WAITING_MESSAGES_MIN = 4;
+/** Files that the console sends, for the same. */
+const FILE_ANSWERS_MIN = 4;
 /** Steps of the binary search for the factor. */
 const STEPS = 24;
 
@@ -179,6 +181,10 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
     ),
     socketBufferedBytesInFlightMax: part(limits.socketBufferedBytesInFlightMax),
     socketAnswerBytesInFlightMax: part(limits.socketAnswerBytesInFlightMax),
+    answerBytesInFlightMax: Math.max(
+      config.console === null ? 0 : FILE_ANSWERS_MIN * limits.fileAnswerBytes,
+      part(limits.answerBytesInFlightMax),
+    ),
     flushIdUnitsInFlightMax: Math.max(
       limits.flushesPendingMax * limits.socketIdMax,
       part(limits.flushIdUnitsInFlightMax),

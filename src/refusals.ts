@@ -6,12 +6,14 @@ const otherReasons = [
   // Each is answered 503. A pool is shared by all callers.
   'draining',
   'storeUnavailable',
+  'answerPoolExhausted',
   'bodyPoolExhausted',
   'connectionPoolExhausted',
   'contextPoolExhausted',
   'socketPoolExhausted',
   'textPoolExhausted',
   // An account's part of such a pool.
+  'answersOfAccountExhausted',
   'bodiesOfAccountExhausted',
   'connectionsOfAccountExhausted',
   'contextsOfAccountExhausted',

@@ -123,6 +123,7 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads) => {
     connections: bounds.connectionsMax * connection,
     socketBuffers: bounds.socketBufferedBytesInFlightMax + bounds.socketsMax * unit.socketFrame,
     answers:
+      bounds.answerBytesInFlightMax +
       bounds.socketAnswerBytesInFlightMax * unit.answerUnit +
       bounds.socketsMax * unit.socketAnswers +
       bounds.flushIdUnitsInFlightMax * unit.flushIdUnit,

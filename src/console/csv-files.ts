@@ -2,7 +2,7 @@
 import typia from 'typia';
 import { csvRecord } from '../api/csv.js';
 import type { Exchange } from '../front/exchange.js';
-import { reply } from '../front/reply.js';
+import { holdsAnswer, reply } from '../front/reply.js';
 import { ResponseSender } from '../front/response-sender.js';
 import type { Route } from '../front/routes.js';
 import { Query } from '../front/query.js';
@@ -74,7 +74,7 @@ const writerOf = (exchange: Exchange, sender: ResponseSender): ((bytes: Uint8Arr
 };
 
 /** Reads a part when the reader has taken the part before it. */
-const sendParts = async (exchange: Exchange, name: string, parts: AsyncIterator<string>): Promise<void> => {
+const sendParts = async (exchange: Exchange, name: string, parts: AsyncIterator<Buffer>): Promise<void> => {
   // The first part is read before the head is sent, so that a refusal has its own status.
   let part = await parts.next();
   if (exchange.isOver) return;
@@ -89,7 +89,7 @@ const sendParts = async (exchange: Exchange, name: string, parts: AsyncIterator<
   }
   const sender = new ResponseSender(exchange, head);
   const write = writerOf(exchange, sender);
-  for (; part.done !== true; part = await parts.next()) if (!(await write(Buffer.from(part.value)))) return;
+  for (; part.done !== true; part = await parts.next()) if (!(await write(part.value))) return;
   sender.end();
 };
 
@@ -108,7 +108,7 @@ const csvRoute = (
     query: string,
     session: Session,
     inOrder: <T>(read: () => Promise<T>) => Promise<T>,
-  ) => AsyncIterator<string>,
+  ) => AsyncIterator<Buffer>,
 ): Route => ({
   path: `/api/${name}.csv`,
   method: 'get',
@@ -117,7 +117,8 @@ const csvRoute = (
     const answer = async (): Promise<void> => {
       const session = await sessions.demand(exchange, head);
       const parts = partsOf(head.query, session, (read) => door.inOrder(exchange, session.user, read));
-      await sendParts(exchange, name, parts);
+      if (holdsAnswer(exchange, exchange.services.bounds.fileAnswerBytes))
+        await sendParts(exchange, name, parts);
     };
     answer().catch((error: unknown) =>
       exchange.guard(() => (exchange.hasBegun ? exchange.fail(error) : replyFault(exchange, error))),
@@ -130,11 +131,15 @@ export const csvRoutes = (parts: CsvParts): readonly Route[] => {
   const { administration, settled } = parts;
   const usage = csvRoute(parts, 'usage', async function* (query, session, inOrder) {
     let question = questionIn(query);
-    const read = () => inOrder(() => administration.usage(session, question));
+    // The generator keeps its values while the reader takes the page: only bytes.
+    const read = async (header: string) => {
+      const { next, rows } = await inOrder(() => administration.usage(session, question));
+      return { next, bytes: Buffer.from(header + csvRecords(rows)) };
+    };
     await settled();
     for (let header = csvHeader; ; header = '') {
-      const { next, rows } = await read();
-      yield header + csvRecords(rows);
+      const { bytes, next } = await read(header);
+      yield bytes;
       if (next === null) return;
       question = { ...question, after: next };
     }
@@ -146,7 +151,7 @@ export const csvRoutes = (parts: CsvParts): readonly Route[] => {
     const read = () => inOrder(() => administration.audit(session, { beforeId, search, kind }));
     for (let header = csvRecord(Object.keys(auditColumns)); ; header = '') {
       const rows = await read();
-      yield header + auditRecords(rows);
+      yield Buffer.from(header + auditRecords(rows));
       beforeId = rows.at(-1)?.auditId ?? null;
       if (beforeId === null) return;
     }

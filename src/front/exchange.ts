@@ -32,6 +32,9 @@ const KEEPS: readonly Header[] = [
 ];
 const CLOSES: readonly Header[] = [['connection', 'close']];
 
+/** Clients without a key together have the part of one account. */
+const STRANGERS: Member = 'without a key';
+
 /** Whole answers of one tick that are sent at once. */
 const ANSWERS_AT_ONCE_MAX = 16;
 
@@ -127,6 +130,11 @@ export class Exchange implements InFlight {
   set key(key: Pick<ActiveKey, 'keyId' | 'accountId'> | undefined) {
     this.#key = key;
     this.countFor(key?.accountId);
+  }
+
+  /** Whose parts of the budgets it takes. */
+  get member(): Member {
+    return this.#member ?? STRANGERS;
   }
 
   /** The client has shown who it is: its connection counts for them. */

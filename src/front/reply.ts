@@ -20,13 +20,28 @@ export interface Reply {
 /** Seconds in every 503. Its cause may end that soon; the service cannot know when it ends. */
 const RETRY_AFTER: Header = ['retry-after', '1'];
 
+/**
+ * Counts an answer that is made for this client, until it has been read.
+ *
+ * @returns false if it is refused: too many such answers wait for clients that read slowly
+ */
+export const holdsAnswer = (exchange: Exchange, bytes: number): boolean => {
+  const { member, services } = exchange;
+  const refusal = services.answerBudget.take(member, bytes);
+  if (refusal === null) exchange.onOver(() => services.answerBudget.giveBack(member, bytes));
+  else replyUnavailable(exchange, refusal === 'pool' ? 'answerPoolExhausted' : 'answersOfAccountExhausted');
+  return refusal === null;
+};
+
 export const reply = (exchange: Exchange, answer: Reply): void => {
   const { status, contentType, body } = answer;
   const headers = status === 503 ? [...(answer.headers ?? []), RETRY_AFTER] : answer.headers;
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   // In one piece, the library would lose a larger body when the socket is full.
   if (exchange.method !== 'head' && bytes.length > exchange.services.bounds.writeBytesMax - HEAD_BYTES_MAX) {
-    new ResponseSender(exchange, { status, contentType, headers }, piecesSource([bytes]));
+    // Bytes are kept for all clients, and are no copy.
+    if (body === bytes || holdsAnswer(exchange, bytes.length))
+      new ResponseSender(exchange, { status, contentType, headers }, piecesSource([bytes]));
     return;
   }
   exchange.answer((res) => {

@@ -70,6 +70,8 @@ export const createServices = (parts: ListenerServices) => {
     textBudget: new KeyedBudget(bounds.requestCharactersInFlightMax, bounds.bodyBytesMax),
     /** Bytes of results in memory. */
     resultBudget: new KeyedBudget(bounds.resultMemoryInFlightBytesMax, bounds.resultMemoryBytesMax),
+    /** Bytes of answers that were made for one client. */
+    answerBudget: new KeyedBudget(bounds.answerBytesInFlightMax, bounds.fileAnswerBytes),
     /** Bytes of results in temporary files. */
     spoolBudget: new KeyedBudget(bounds.resultSpoolBytesMax, bounds.resultMemoryBytesMax),
     /** Temporary files. */

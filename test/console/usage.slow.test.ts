@@ -142,4 +142,33 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
     const head = await operator.ask(`/api/usage.csv?${query}`, { method: 'HEAD' });
     t.equal(head.headers.get('content-type'), 'text/csv; charset=utf-8');
   });
+
+  await t.test('files that are read slowly have a bound, and come whole', async (t) => {
+    const database = openExisting(dataDir, limits);
+    // More bytes than the kernel takes.
+    database.exec(`
+      INSERT INTO usage_hours
+      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 150000)
+      SELECT api_keys.id, n + 11000, '${'v'.repeat(64)}', 1, 2, 3, 0, 4000, n * 3600000, n * 3600000
+      FROM numbers, api_keys WHERE prefix = '${one.slice(0, 13)}'
+    `);
+    database.close();
+    const member = await operator.invited(accountId, 'mia');
+    const query = `accountId=${accountId}&fromMs=0&toMs=${200_000 * HOUR_MS}&step=hour`;
+    const ask = async (client: ConsoleClient): Promise<Response> => client.ask(`/api/usage.csv?${query}`);
+    const open: Response[] = [];
+    let answer = await ask(member);
+    for (; answer.status === 200 && open.length < 20; answer = await ask(member)) open.push(answer);
+    t.equal(answer.status, 503);
+    t.match(await answer.json(), { code: 'unavailable' });
+    t.equal(open.length, limits.answerBytesInFlightMax / 2 / limits.fileAnswerBytes, 'half of all');
+    const linesOf = async (response: Response): Promise<number> =>
+      (await response.text()).split('\r\n').length;
+    const lines = await linesOf(await ask(operator));
+    t.ok(lines > 161_000, 'an operator gets the file');
+    t.equal(await linesOf(open.shift()!), lines, 'and so does who began to read later');
+    const again = await ask(member);
+    t.equal(again.status, 200, 'then there is room for another');
+    for (const response of [again, ...open]) await response.body?.cancel();
+  });
 });

@@ -242,3 +242,29 @@ for (const path of ['/v1/tts', '/v1/tts/stream'] as const)
     await eventually(() => front.speech.contexts.length === 2);
     known.destroy();
   });
+
+t.test('an account has a part of the answers that wait for slow readers, over all its keys', async (t) => {
+  const front = await startFront(t, { bounds: { answerBytesInFlightMax: 72 * 2 ** 20, fileAnswerBytes: 1 } });
+  // An answer of 13 MB: more than the kernel takes.
+  front.speech.voices.speakerIds = Array.from({ length: 1_000_000 }, (_, index) => `voice${index}`);
+  const { answerBudget } = front.server.shared.services;
+  const ask = (key: string, isSlow = false) =>
+    front.client().then((client) => {
+      if (isSlow) client.socket.pause();
+      client.send(requestBytes({ path: '/v1/tts/speakers', key }));
+      return client;
+    });
+  const slow = [await ask(GOOD_KEY, true), await ask(SECOND_KEY, true)];
+  await eventually(() => answerBudget.taken > 2 * 13e6);
+  for (const key of [GOOD_KEY, SECOND_KEY]) {
+    t.equal((await (await ask(key)).response()).status, 503);
+    t.match(requestLines(front).at(-1)?.fields, { refusal: 'answersOfAccountExhausted' });
+  }
+  const whole = (await (await ask(OTHER_KEY)).response()).body;
+  t.ok(whole.length > 13e6, 'another account gets its answer');
+  slow[0]!.socket.resume();
+  t.ok((await slow[0]!.response()).body.equals(whole), 'a slow reader gets all of it');
+  t.equal((await (await ask(SECOND_KEY)).response()).status, 200, 'then there is room again');
+  slow[1]!.destroy();
+  await eventually(() => answerBudget.taken === 0);
+});

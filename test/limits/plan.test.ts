@@ -46,6 +46,7 @@ t.test('every pool counts at the cost of its units', (t) => {
     socketCharactersInFlightMax: unitBytes.socketCharacter,
     socketBufferedBytesInFlightMax: 1,
     socketAnswerBytesInFlightMax: unitBytes.answerUnit,
+    answerBytesInFlightMax: 1,
     flushIdUnitsInFlightMax: unitBytes.flushIdUnit,
     ledgerQueueMax: unitBytes.ledgerEntry,
     lexiconEntriesMax: 2 * unitBytes.lexiconEntry,
