@@ -10,7 +10,8 @@ export const readRegular = (path: string): Buffer => {
   try {
     const stats = fstatSync(file);
     // `readFileSync` refuses a folder with a code of its own.
-    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file');
+    if (!stats.isFile() && !stats.isDirectory())
+      throw new Error(`cannot read ${path}: it is not a regular file`);
     return readFileSync(file);
   } finally {
     closeSync(file);

@@ -3,12 +3,13 @@
  * (`webhook.ts`). Signatures follow standardwebhooks.com.
  */
 import { createHmac, randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { writeSecret } from '../src/accounts/secret-file.js';
 import type { SendResult, Webhook, WebhookMessage, Webhooks } from '../src/accounts/webhooks.js';
 import type { Bounds } from '../src/limits.js';
+import { readRegular } from '../src/regular-file.js';
 import { AdministrationError } from '../src/store/store.js';
 import { readInThread } from '../src/threads/reader.js';
 import type { WebhookMail, WebhookThreadData } from './webhook.js';
@@ -32,7 +33,7 @@ export const openWebhooks = ({ allow, bounds, folder }: WebhooksOptions): Webhoo
 
   const read = (accountId: number): Webhook | null => {
     try {
-      return JSON.parse(readFileSync(pathOf(accountId), 'utf8')) as Webhook;
+      return JSON.parse(readRegular(pathOf(accountId)).toString()) as Webhook;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;

@@ -3,7 +3,7 @@
  * stored, so there is no number of them to bound. It does not name its origin: the signature fits no other.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '../config.js';
 import type { Bounds } from '../limits.js';
@@ -25,7 +25,7 @@ const secretShape = /^[\w-]{43}$/;
 const readSecret = (dataDir: string): string => {
   const path = join(dataDir, 'browser-secret');
   if (!existsSync(path)) writeSecret(path, newToken());
-  const secret = readFileSync(path, 'utf8').trim();
+  const secret = statSync(path).isFile() ? readFileSync(path, 'utf8').trim() : '';
   if (!secretShape.test(secret))
     throw new ConfigError(`${path} is no secret: remove it, and the next start makes another`);
   return secret;

@@ -22,7 +22,8 @@ const readPem = (name: string, path: string): string => {
     return readRegular(path).toString();
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
-    throw new CertificateError(`${name}: cannot read ${path}: ${READ_FAULTS[code] ?? message}`);
+    const fault = READ_FAULTS[code];
+    throw new CertificateError(`${name}: ${fault === undefined ? message : `cannot read ${path}: ${fault}`}`);
   }
 };
 

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeSecret } from '../accounts/secret-file.js';
+import { readRegular } from '../regular-file.js';
 
 export interface RunningService {
   readonly pid: number;
@@ -45,11 +46,11 @@ export const writePidFile = (
   dataDir: string,
   { port, opsUrl, consoleUrl }: Pick<RunningService, 'port' | 'opsUrl' | 'consoleUrl'>,
 ): (() => void) => {
-  const path = join(dataDir, nameOf(port));
-  const { pid } = process;
+  const [path, { pid }] = [join(dataDir, nameOf(port)), process];
   writeSecret(path, [pid, startOf(pid) ?? '', opsUrl, consoleUrl ?? ''].join('\n'));
   return () => {
-    if (existsSync(path) && readFileSync(path, 'utf8').startsWith(`${pid}\n`)) rmSync(path, { force: true });
+    if (existsSync(path) && readRegular(path).toString().startsWith(`${pid}\n`))
+      rmSync(path, { force: true });
   };
 };
 
@@ -60,7 +61,7 @@ export const runningServices = (dataDir: string): readonly RunningService[] => {
     const port = Number(/^syrinx-(\d+)\.pid$/.exec(name)?.[1] ?? Number.NaN);
     if (Number.isNaN(port)) return [];
     const path = join(dataDir, name);
-    const [pid = '', start = '', opsUrl = '', consoleUrl = ''] = readFileSync(path, 'utf8').split('\n');
+    const [pid = '', start = '', opsUrl = '', consoleUrl = ''] = readRegular(path).toString().split('\n');
     const isAlive = (): boolean => startOf(Number(pid)) === start;
     const addresses = { port, opsUrl, consoleUrl: consoleUrl || null };
     return [{ pid: Number(pid), ...addresses, sinceMs: statSync(path).mtimeMs, isAlive }];

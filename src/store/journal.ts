@@ -10,12 +10,13 @@
  * idle while the database answers, and while it is away a power cut loses only the last entries: those of twice
  * `journalSyncMs`, and of the time that a synchronisation takes.
  */
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open, truncate, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
+import { readRegular } from '../regular-file.js';
 import { makeFolder, syncFile, syncFolder } from './sqlite/files.js';
 import { StoreHold } from './sqlite/hold.js';
 import { StoreError, type LedgerEntry } from './store.js';
@@ -314,7 +315,7 @@ const damaged = (path: string, line: number): StoreError =>
 
 /** @param isLast the last record of the last file may be torn: it was never acknowledged */
 const readFile = (path: string, isLast: boolean): LedgerEntry[] => {
-  const lines = readFileSync(path, 'utf8').split('\n');
+  const lines = readRegular(path).toString().split('\n');
   // Empty, unless the last line is torn.
   const rest = lines.pop() ?? '';
   if (rest !== '' && !isLast) throw damaged(path, lines.length + 1);
@@ -354,7 +355,7 @@ export const leftJournals = (dataDir: string): LeftJournal[] => {
       return {
         folder,
         writer: Number(name),
-        storeId: existsSync(storeIdIn(folder)) ? readFileSync(storeIdIn(folder), 'utf8') : '',
+        storeId: existsSync(storeIdIn(folder)) ? readRegular(storeIdIn(folder)).toString() : '',
         entries,
         remove: () => remove(folder, hold),
         keepRefused: () => keepRefused(folder, hold),

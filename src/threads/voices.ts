@@ -3,10 +3,11 @@
  * which reads its packs and speaks with them; everything else knows only what stands here.
  */
 
-import { close, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { close, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { lineAbout } from '../fault.js';
 import type { Bounds } from '../limits.js';
+import { readRegular } from '../regular-file.js';
 import { readInThread, type ReadLoss } from './reader.js';
 
 /** Packs that made a thread hang and are remembered, besides the newest. */
@@ -171,7 +172,7 @@ const hungPath = (cacheDir: string): string => join(cacheDir, 'hung.json');
 /** The faults of packs that made a synthesis thread hang, by the stamps of their files. */
 export const hungPacks = (cacheDir: string): Readonly<Record<string, string>> => {
   try {
-    return JSON.parse(readFileSync(hungPath(cacheDir), 'utf8')) as Record<string, string>;
+    return JSON.parse(readRegular(hungPath(cacheDir)).toString()) as Record<string, string>;
   } catch {
     // No pack did, or the file is damaged.
     return {};

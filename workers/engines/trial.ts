@@ -11,6 +11,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
+import { readRegular } from '../../src/regular-file.js';
 import type { GpuThreadData } from '../../src/threads/messages.js';
 import { hungPacks, type TrialResult } from '../../src/threads/voices.js';
 import type { PackEntry } from './entries.js';
@@ -154,7 +155,7 @@ export class KeptTrials {
     const hung = Object.entries(hungPacks(cacheDir)).map(([stamp, fault]) => [this.#keyOf(stamp), { fault }]);
     const faults = Object.fromEntries(hung) as Kept;
     try {
-      return { ...(JSON.parse(readFileSync(this.#path, 'utf8')) as Kept), ...faults };
+      return { ...(JSON.parse(readRegular(this.#path).toString()) as Kept), ...faults };
     } catch {
       // Nothing was tried yet, or the file is damaged: everything is tried again.
       return faults;

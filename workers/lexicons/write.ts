@@ -1,9 +1,10 @@
 /** Adds words to the lexicon that the users of an account keep in the console: a file of its folder. */
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AccountWord, AccountWords, Addition } from '../../src/accounts/console-calls.js';
 import { writeSecret } from '../../src/accounts/secret-file.js';
 import type { Bounds } from '../../src/limits.js';
+import { readRegular } from '../../src/regular-file.js';
 import { AdministrationError } from '../../src/store/store.js';
 import { foldOf, formUnitsPerWordUnit, type LexiconEntry, variantsMax } from '../../src/text/lexicon.js';
 import { CONSOLE_FILE, type EntryBounds, parsePlain } from './entries.js';
@@ -13,7 +14,8 @@ type WriteBounds = EntryBounds & Pick<Bounds, 'consoleWordsMax' | 'consoleLexico
 /** @returns the lines of the file; none if there is no file yet. Parsing them would hold up the other calls of the console. */
 const linesOf = (path: string): string[] => {
   try {
-    return readFileSync(path, 'utf8')
+    return readRegular(path)
+      .toString()
       .split('\n')
       .filter((line) => line !== '');
   } catch (error) {
