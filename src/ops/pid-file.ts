@@ -46,11 +46,11 @@ export const writePidFile = (
   dataDir: string,
   { port, opsUrl, consoleUrl }: Pick<RunningService, 'port' | 'opsUrl' | 'consoleUrl'>,
 ): (() => void) => {
-  const [path, { pid }] = [join(dataDir, nameOf(port)), process];
-  writeSecret(path, [pid, startOf(pid) ?? '', opsUrl, consoleUrl ?? ''].join('\n'));
+  const path = join(dataDir, nameOf(port));
+  writeSecret(path, [process.pid, startOf(process.pid) ?? '', opsUrl, consoleUrl ?? ''].join('\n'));
   return () => {
-    if (existsSync(path) && readRegular(path).toString().startsWith(`${pid}\n`))
-      rmSync(path, { force: true });
+    const isOwn = existsSync(path) && readRegular(path).toString().startsWith(`${process.pid}\n`);
+    if (isOwn) rmSync(path, { force: true });
   };
 };
 
