@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { open, statfs, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Member, PartOfAccount } from '../byte-budget.js';
-import { freeBytesOf } from '../disk.js';
+import { freeBytesOf } from '../store/disk.js';
 import type { WordTimings } from '../threads/messages.js';
 import { unitBytes } from '../worst-case.js';
 import { piecesSource, type LengthSource } from './response-sender.js';

@@ -1,4 +1,6 @@
 /** Signals: a drain, an end without one, and what a supervisor sees of a fault. Rarer cases are in signals.slow.test.ts. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { RawClient } from '../support/raw-client.js';
 import {
@@ -6,6 +8,7 @@ import {
   prose,
   readStream,
   SCRIPTED,
+  spawnService,
   speech,
   startService,
   type TestService,
@@ -67,6 +70,19 @@ void t.test('SIGHUP and SIGUSR2 end nothing; SIGUSR2 logs the status', async (t)
   service.signal('SIGINT');
   t.ok((await stream.rest()) > 1_000_000, 'Ctrl-C under npm still lets the stream complete');
   t.match(await service.exited, { code: 0, signal: null });
+});
+
+void t.test('SIGHUP and SIGUSR2 end nothing while the service loads', async (t) => {
+  const go = join(t.testdir(), 'go');
+  const service = spawnService(t, { ...oneThread, GO: go }, 'test/support/slow-to-load.js');
+  await service.untilLogged('loading');
+  service.signal('SIGHUP');
+  service.signal('SIGUSR2');
+  writeFileSync(go, '');
+  await service.listening();
+  service.signal('SIGUSR2');
+  await service.untilLogged('status');
+  t.match(await service.stop(), { code: 0, signal: null });
 });
 
 void t.test('an uncaught error, and a drain that fails: a supervisor sees a crash', async (t) => {

@@ -5,7 +5,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { freeBytesOf } from '../../disk.js';
+import { freeBytesOf } from '../disk.js';
 import type { Bounds } from '../../limits.js';
 import { StoreError } from '../store.js';
 import { APPLICATION_ID, SCHEMA_VERSION, migrations } from './schema.js';
