@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import decoder
-from acoustic import load_model
+from acoustic import load_model, predict
 from batches import LOG_F0, VOICING, Statistics
 from dataset import FRAME_ROWS, SPEAKERS, STYLES, load, usual_durations
+from fine import fine_filter
 from model import (
     BANDS,
     ENCODER_DILATIONS,
@@ -47,6 +48,7 @@ LEAST_FRAMES, MOST_FRAMES = 0.5, 200.0
 LEAST_SPREAD, MOST_SPREAD = 0.05, 0.8
 LEAST_F0_HZ, MOST_F0_HZ = 60.0, 600.0
 LEAST_BAND, MOST_BAND = -16.0, 4.0
+FINE_STEP = 12  # of the recordings, those that show what fine structure is lacking
 
 
 class EncoderGraph(nn.Module):
@@ -96,13 +98,14 @@ class FrameGraph(nn.Module):
     `edges`: 1 where the window begins and ends with the utterance, 0 where it has the margin, which is not in the output.
     """
 
-    def __init__(self, frame_net: FrameNet, statistics: Statistics) -> None:
+    def __init__(self, frame_net: FrameNet, statistics: Statistics, fine: NDArray[np.float32]) -> None:
         super().__init__()
         self.frame_net = copy.deepcopy(frame_net)
         for name in ("shared", "pitch_blocks", "envelope_blocks"):
             setattr(self.frame_net, name, nn.ModuleList(map(WindowBlock, getattr(self.frame_net, name))))
         self.register_buffer("mean", torch.from_numpy(statistics.mean))
         self.register_buffer("deviation", torch.from_numpy(statistics.deviation))
+        self.register_buffer("fine", torch.from_numpy(fine))
 
     def forward(
         self, hidden: Tensor, index: Tensor, position: Tensor, noise: Tensor, speaker: Tensor, edges: Tensor
@@ -114,11 +117,12 @@ class FrameGraph(nn.Module):
         log_f0 = pitch[:, LOG_F0] * self.deviation[LOG_F0] + self.mean[LOG_F0]
         bands = self.frame_net.envelope_rows(trunk, speaker, edges)[0]
         bands = bands * self.deviation[PITCH_VALUES:] + self.mean[PITCH_VALUES:]
+        bands = torch.clamp(bands, LEAST_BAND, MOST_BAND)
         f0 = torch.exp(torch.clamp(log_f0, log(LEAST_F0_HZ), log(MOST_F0_HZ)))
-        return f0, torch.sigmoid(pitch[:, VOICING]), torch.clamp(bands, LEAST_BAND, MOST_BAND)
+        return f0, torch.sigmoid(pitch[:, VOICING]), torch.cat([bands, bands @ self.fine], 1)
 
 
-def export_nets(encoder: EncoderGraph, frame_net: FrameNet, statistics: Statistics, folder: Path) -> None:
+def export_nets(encoder: EncoderGraph, frames_graph: FrameGraph, folder: Path) -> None:
     phones, frames = 20, 50
     ids = torch.zeros(4, phones, dtype=torch.int64)
     torch.onnx.export(
@@ -138,7 +142,7 @@ def export_nets(encoder: EncoderGraph, frame_net: FrameNet, statistics: Statisti
     position, noise = torch.zeros(POSITIONS, frames), torch.zeros(NOISES, frames)
     speaker, edges = torch.tensor([[1.0] + [0.0] * (len(SPEAKERS) - 1)]), torch.tensor([1, 0])
     torch.onnx.export(
-        FrameGraph(frame_net, statistics).eval(),
+        frames_graph.eval(),
         (hidden, index, position, noise, speaker, edges),
         str(folder / "frames.onnx"),
         input_names=["hidden", "index", "position", "noise", "speaker", "edges"],
@@ -178,7 +182,7 @@ def write_manifest(statistics: Statistics, style: dict, work: Path, folder: Path
     path = folder / "manifest.json"
     gains = gains_of(path)
     manifest = {
-        "format": "syrinx-3",
+        "format": "syrinx-4",
         "name": NAME,
         "language": "en",
         "sampleRateHz": decoder.SAMPLE_RATE,
@@ -211,7 +215,9 @@ def export_voice(work: Path = HERE / "work", folder: Path = MODEL) -> None:
     model, statistics, style = load_model(work / "acoustic.pt")
     training = [one for one in load(work) if one.speaker == 0 and not one.held_out]
     encoder = EncoderGraph(model.encoder, usual_durations(training))
-    export_nets(encoder, model.frame_net, statistics, folder)
+    some = training[::FINE_STEP]
+    fine = fine_filter(some, predict(some, path=work / "acoustic.pt"))
+    export_nets(encoder, FrameGraph(model.frame_net, statistics, fine), folder)
     decoder.export_decoder(folder / "decoder.onnx", work / "decoder.pt")
     write_manifest(statistics, style, work, folder)
     size = sum(path.stat().st_size for path in folder.glob("*.onnx"))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Brings the voices to one level: sets each one's `gain` in the manifest, from what the service's engine speaks.
 
-Wants the built service (npm run build). To be run when the nets or a voice's mix, pitch or warp have changed; build.py does.
+Wants the built service (npm run build). To be run when the nets or a voice's mix, pitch, warp or fine have changed; build.py does.
 """
 
 import json
@@ -34,7 +34,7 @@ def level_voices() -> None:
     peaks: list[float] = []
     for speaker in manifest["speakers"]:
         # A livelier or faster reading is no louder.
-        timbre = json.dumps([speaker[part] for part in ("mix", "pitch", "warp")])
+        timbre = json.dumps([speaker[part] for part in ("mix", "pitch", "warp", "fine")])
         if timbre not in changes:
             level, peak = level_and_peak_db(speaker["id"])
             changes[timbre] = TARGET_DB - level

@@ -3,7 +3,7 @@
 
     yardstick.py FOLDER KIND...     writes FOLDER/KIND/NAME.wav for 48 recordings that no training uses and no final figure needs
 
-Kinds: `recording`, `own` (her envelopes), `committed` (the committed graphs' envelopes), and `NAME:STEPS[:TEMPERATURE]`, a
+Kinds: `recording`, `own` (her envelopes), `committed` (the committed graphs' envelopes, sharpened), and `NAME:STEPS[:TEMPERATURE]`, a
 checkpoint of flow_training.py with so many steps; 0 steps are its mean.
 """
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from batches import LOG_F0, VOICING, frame_positions
 from dataset import Example
 from engine import MODEL
+from fine import sharpened
 from flow import PeopleModel, rows_between
 from flow_data import FIRST_PERSON, Data
 from model import PITCH_VALUES
@@ -31,7 +32,6 @@ from wave_file import write_wave
 
 SENTENCES = 48
 CONTEXT, DELAY, TAIL, HOP = 4, 180, 600, 120  # of decoder.py
-SHARPEN_ROWS, SHARPEN_SHARE, BAND_MAX = 4, 0.4, -0.5  # of segment.ts
 SEED = 1
 
 Floats = NDArray[np.float32]
@@ -68,15 +68,8 @@ class Committed:
         noise = np.random.RandomState(SEED).randn(4, len(index)).astype(np.float32)
         inputs = {"hidden": hidden, "index": index, "position": position.T.copy(), "noise": noise, "edges": np.ones(2, np.int64)}
         inputs["speaker"] = np.array([[1, 0, 0, 0]], np.float32)
-        return self.frames.run(["bands"], inputs)[0]
-
-
-def sharpened(bands: Floats) -> Floats:
-    """As segment.ts does it."""
-    padded = np.pad(bands, ((SHARPEN_ROWS, SHARPEN_ROWS), (0, 0)), mode="edge")
-    span = 2 * SHARPEN_ROWS + 1
-    mean = sum(padded[at : at + len(bands)] for at in range(span)) / span
-    return np.minimum(bands + SHARPEN_SHARE * (bands - mean), np.maximum(bands, BAND_MAX))
+        bands, lack = np.split(self.frames.run(["bands"], inputs)[0], 2, 1)
+        return sharpened(example.rows[:, VOICING], bands, lack)
 
 
 class Flow:
@@ -110,9 +103,8 @@ def write_kind(folder: Path, kind: str, data: Data, examples: list[Example]) -> 
     name, *options = kind.split(":")
     if name in ("recording", "own"):
         envelopes = None
-    elif name.startswith("committed"):
-        committed = Committed()
-        envelopes = (lambda one: sharpened(committed(one))) if options else committed  # committed:sharp, as the engine has it
+    elif name == "committed":
+        envelopes = Committed()
     else:
         flow = Flow(name, data)
         steps, temperature = int(options[0]), float(options[1]) if len(options) > 1 else 1.0

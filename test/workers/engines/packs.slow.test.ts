@@ -96,7 +96,7 @@ t.test('a fault is reported in one line that names the file', async (t) => {
     [
       'the manifest is of another format',
       (folder) => editManifest(folder, (manifest) => (manifest['format'] = 'syrinx-9')),
-      /manifest\.json: manifest\.format must be "syrinx-3"$/,
+      /manifest\.json: manifest\.format must be "syrinx-4"$/,
     ],
     [
       'a field is missing',

@@ -17,6 +17,7 @@ const speaker: Speaker = {
   pitch: 1,
   warp: 1,
   rate: 1,
+  fine: 1,
   liveliness: 1,
   gain: 1,
 };

@@ -102,7 +102,7 @@ t.test('a window of frames gives the rows that all frames together give', async 
   ] as const) {
     const [first, last] = [from === 0 ? 0 : from + margin, to === frames ? frames : to - margin];
     const window = await rowsOf(from, to);
-    for (const [place, width] of [2, 2, 160].entries()) {
+    for (const [place, width] of [2, 2, 320].entries()) {
       const expected = whole[place]!.subarray(first * width, last * width);
       t.equal(window[place]!.length, expected.length, `frames ${first} to ${last}`);
       const worst = window[place]!.reduce((most, value, i) => {

@@ -84,6 +84,7 @@ export class SyrinxEngine extends ModelEngine {
       request,
       mix,
       warp,
+      fine: speaker.fine,
       gain: speaker.gain,
       whole,
     });

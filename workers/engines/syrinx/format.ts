@@ -1,4 +1,4 @@
-/** The format syrinx-3: a manifest, and the graphs that it names. */
+/** The format syrinx-4: a manifest, and the graphs that it names. */
 import type { VoiceFormat } from '../engine.js';
 import type { SyrinxData } from './manifest.js';
 

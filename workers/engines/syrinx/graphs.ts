@@ -101,7 +101,7 @@ export class Graphs {
   /**
    * @param mix weights of the trained speakers
    * @param needed rows
-   * @returns two rows for each frame outside the margins. A full window has fewer, but at least the needed ones
+   * @returns two rows for each frame outside the margins, whose bands `sharpened` takes. A full window has fewer, but at least the needed ones
    */
   async frames(
     { hidden, index, position, noise, edges }: FrameFeeds,
@@ -122,7 +122,7 @@ export class Graphs {
     assert(rows >= needed, `${rows} rows were made, not ${needed}`);
     const f0 = floatsIn(out, 'f0', rows);
     const voicing = floatsIn(out, 'voicing', rows);
-    const bands = floatsIn(out, 'bands', rows * this.sizes.bands);
+    const bands = floatsIn(out, 'bands', rows * 2 * this.sizes.bands);
     assertRange(f0, 'f0', f0Range);
     assertRange(voicing, 'voicing', [0, 1]);
     assertRange(bands, 'a band', bandRange);
@@ -131,8 +131,8 @@ export class Graphs {
 
   /** The rows from `from` to `to`; beyond the edges the first or the last row is repeated. */
   rowsBetween(rows: Rows, from: number, to: number): Rows {
-    const width = this.sizes.bands;
     const count = rows.f0.length;
+    const width = rows.bands.length / count;
     const result = {
       f0: new Float32Array(to - from),
       voicing: new Float32Array(to - from),

@@ -1,4 +1,4 @@
-/** What a manifest of the format syrinx-3 says, and whether it may. */
+/** What a manifest of the format syrinx-4 says, and whether it may. */
 import typia, { type tags } from 'typia';
 import { type Sex, VoicePackError } from '../../../src/threads/voices.js';
 import { type HeldFile, checked } from '../pack.js';
@@ -21,6 +21,8 @@ export interface Speaker {
   readonly pitch: number & tags.Minimum<0.4> & tags.Maximum<2>;
   /** Frequency scale of the spectral envelope: above 1 a longer vocal tract. */
   readonly warp: number & tags.Minimum<0.7> & tags.Maximum<1.4>;
+  /** How much of what `sharpened` does to fine structure this voice gets. */
+  readonly fine: number & tags.Minimum<0> & tags.Maximum<1>;
   /** Factor of pace. */
   readonly rate: number & tags.Minimum<0.5> & tags.Maximum<2>;
   /** Factor of the F0 range and of the variety of clauses. */
@@ -34,7 +36,7 @@ type Margin = number & tags.Type<'uint32'> & tags.Maximum<64>;
 type StyleRow = (number & tags.Minimum<-1> & tags.Maximum<1>)[] & tags.MinItems<4> & tags.MaxItems<4>;
 
 export interface Manifest {
-  readonly format: 'syrinx-3';
+  readonly format: 'syrinx-4';
   readonly name: string;
   readonly language: string;
   readonly sampleRateHz: 24000;

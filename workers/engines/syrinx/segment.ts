@@ -63,17 +63,37 @@ const marginRowsOf = (margins: Graphs['margins']): number => margins.rows + shar
 export const reachOf = (margins: Graphs['margins']): number =>
   margins.frames + Math.ceil(marginRowsOf(margins) / rowsPerFrame);
 
-/** @param bands rows of `width` values @returns the rows but `sharpenRows` at either side */
-export const sharpened = (bands: Float32Array, width: number): Float32Array => {
-  const result = new Float32Array(bands.length - 2 * sharpenRows * width);
-  const sums = new Float64Array(width);
-  for (let at = 0; at < (sharpenSpan - 1) * width; at++) sums[at % width]! += bands[at]!;
+/**
+ * In a voiced row, what changes from row to row alone is jitter of the analysis, which the net has learnt: the row becomes a mean with its
+ * neighbours. It also gets the fine structure that the net's envelopes lack, as the mean over the nine rows.
+ * @param rows each has `width` bands, and `width` values of what its bands lack
+ * @param fine share of both
+ * @returns the bands but of `sharpenRows` at either side
+ */
+export const sharpened = (
+  { voicing, bands }: Omit<Rows, 'f0'>,
+  width: number,
+  fine: number,
+): Float32Array => {
+  const result = new Float32Array((voicing.length - 2 * sharpenRows) * width);
+  const step = 2 * width;
+  const sums = new Float64Array(step);
+  for (let at = 0; at < (sharpenSpan - 1) * step; at++) sums[at % step]! += bands[at]!;
   for (let at = 0; at < result.length; at++) {
     const band = at % width;
-    const sum = sums[band]! + bands[at + (sharpenSpan - 1) * width]!;
-    const value = bands[at + sharpenRows * width]!;
-    result[at] = Math.min(value + sharpenShare * (value - sum / sharpenSpan), Math.max(value, bandMax));
-    sums[band] = sum - bands[at]!;
+    const row = (at - band) / width;
+    const first = row * step + band;
+    const last = first + (sharpenSpan - 1) * step;
+    const sum = sums[band]! + bands[last]!;
+    const lack = sums[width + band]! + bands[last + width]!;
+    const place = first + sharpenRows * step;
+    const own = bands[place]!;
+    const voiced = fine * voicing[row + sharpenRows]!;
+    const steady = own + voiced * ((bands[place - step]! + bands[place + step]! - 2 * own) / 4);
+    const value = steady + (voiced * lack) / sharpenSpan;
+    result[at] = Math.min(value + sharpenShare * (steady - sum / sharpenSpan), Math.max(value, bandMax));
+    sums[band] = sum - bands[first]!;
+    sums[width + band] = lack - bands[first + width]!;
   }
   return result;
 };
@@ -88,6 +108,7 @@ export interface SegmentParts {
   readonly mix: Float32Array;
   /** Shape [1]. */
   readonly warp: Float32Array;
+  readonly fine: number;
   readonly gain: number;
   /** Decodes all frames at once, for measurements: the same samples, except for rounding. */
   readonly whole: boolean;
@@ -160,7 +181,7 @@ export class Segment implements SegmentSynthesis {
    * `#done` at the segment's end.
    */
   async #nextRows(): Promise<Rows | null> {
-    const { timeline, graphs, prosody, mix } = this.#parts;
+    const { timeline, graphs, prosody, mix, fine } = this.#parts;
     const { margins, delaySamples } = graphs;
     if (!this.#isBegun && !(await this.#begin())) return null;
     this.#isBegun = true;
@@ -190,11 +211,11 @@ export class Segment implements SegmentSynthesis {
     const made = await graphs.frames(timeline.feeds(first, last), mix, needed);
     const toRow = rowsTo(graphs.hasWindows ? wholeTo : to);
     this.#chunkSamples = (to - from) * samplesPerFrame;
-    const { f0, voicing, bands } = graphs.rowsBetween(made, fromRow, toRow);
+    const wide = graphs.rowsBetween(made, fromRow, toRow);
     const rows = {
-      f0: f0.subarray(sharpenRows, f0.length - sharpenRows),
-      voicing: voicing.subarray(sharpenRows, voicing.length - sharpenRows),
-      bands: sharpened(bands, graphs.sizes.bands),
+      f0: wide.f0.subarray(sharpenRows, wide.f0.length - sharpenRows),
+      voicing: wide.voicing.subarray(sharpenRows, wide.voicing.length - sharpenRows),
+      bands: sharpened(wide, graphs.sizes.bands, fine),
     };
     prosody.shapePitch(rows.f0);
     return rows;
