@@ -28,7 +28,7 @@ class Voice:
 # mixed with her: pure rms has 13 % of words wrong, half of each 5 %. A shorter vocal tract makes lark another speaker. It costs
 # words (11 % wrong), and a fifth of rms brings them back (6 %). Some awb makes wren clearer, and hardly less like the person.
 # wren, lark, rook and heron are as far from each other as real people (speakers.py).
-WREN = Voice("wren", "Clear alto, calm", "female", (0.9, 0.0, 0.0, 0.1))
+WREN = Voice("wren", "Clear alto, calm", "female", (0.8, 0.0, 0.0, 0.2))
 LARK = Voice("lark", "Bright soprano, friendly", "female", (0.8, 0.0, 0.2, 0.0), 1.13, 0.9)
 ROOK = Voice("rook", "Warm baritone, even", "male", (0.3, 0.0, 0.7, 0.0), 0.66)
 HERON = Voice("heron", "Deep bass, steady", "male", (0.6, 0.0, 0.4, 0.0), 0.6, 1.08, 0.94, fine=0)
