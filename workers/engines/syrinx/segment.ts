@@ -75,25 +75,26 @@ export const sharpened = (
   width: number,
   fine: number,
 ): Float32Array => {
-  const result = new Float32Array((voicing.length - 2 * sharpenRows) * width);
+  const count = voicing.length - 2 * sharpenRows;
+  const result = new Float32Array(count * width);
   const step = 2 * width;
   const sums = new Float64Array(step);
   for (let at = 0; at < (sharpenSpan - 1) * step; at++) sums[at % step]! += bands[at]!;
-  for (let at = 0; at < result.length; at++) {
-    const band = at % width;
-    const row = (at - band) / width;
-    const first = row * step + band;
-    const last = first + (sharpenSpan - 1) * step;
-    const sum = sums[band]! + bands[last]!;
-    const lack = sums[width + band]! + bands[last + width]!;
-    const place = first + sharpenRows * step;
-    const own = bands[place]!;
+  for (let row = 0, at = 0; row < count; row++) {
     const voiced = fine * voicing[row + sharpenRows]!;
-    const steady = own + voiced * ((bands[place - step]! + bands[place + step]! - 2 * own) / 4);
-    const value = steady + (voiced * lack) / sharpenSpan;
-    result[at] = Math.min(value + sharpenShare * (steady - sum / sharpenSpan), Math.max(value, bandMax));
-    sums[band] = sum - bands[first]!;
-    sums[width + band] = lack - bands[first + width]!;
+    for (let first = row * step; first < row * step + width; first++, at++) {
+      const band = first - row * step;
+      const last = first + (sharpenSpan - 1) * step;
+      const sum = sums[band]! + bands[last]!;
+      const lack = sums[width + band]! + bands[last + width]!;
+      const place = first + sharpenRows * step;
+      const own = bands[place]!;
+      const steady = own + voiced * ((bands[place - step]! + bands[place + step]! - 2 * own) / 4);
+      const value = steady + (voiced * lack) / sharpenSpan;
+      result[at] = Math.min(value + sharpenShare * (steady - sum / sharpenSpan), Math.max(value, bandMax));
+      sums[band] = sum - bands[first]!;
+      sums[width + band] = lack - bands[first + width]!;
+    }
   }
   return result;
 };
