@@ -191,6 +191,9 @@ t.test('an abbreviation ends the sentence if the next letter is a capital', (t) 
   ]);
   t.strictSame(texts('No. I would rather stay at home.'), ['No. ', 'I would rather stay at home.']);
   t.strictSame(texts('Well... This is the end of it.'), ['Well... ', 'This is the end of it.']);
+  const first = 'All boats are back in the harbour. ';
+  const second = 'The masts were lowered at 5 p.m. ';
+  t.strictSame(texts(`${first}${second}`, 'The rain had stopped.'), [first, second, 'The rain had stopped.']);
   t.end();
 });
 
