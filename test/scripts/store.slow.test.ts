@@ -114,6 +114,11 @@ t.test('verify reports all damage of a store in use or a backup, and exits 1', a
       /has a balance of 100, and the sum of its entries is 1\n/,
     ],
     'a trigger': ['DROP TRIGGER ledger_adds_to_balance', /the trigger ledger_adds_to_balance is missing/],
+    'what a trigger does': [
+      `DROP TRIGGER ledger_is_never_changed;
+       CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger BEGIN SELECT 1; END`,
+      /the trigger ledger_is_never_changed is not ours/,
+    ],
     'a trigger with a name like those of SQLite': [
       'CREATE TRIGGER sqliteodd AFTER INSERT ON ledger BEGIN UPDATE accounts SET balance = balance; END',
       /sqliteodd/,
