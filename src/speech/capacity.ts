@@ -105,7 +105,7 @@ const SMALL_SECONDS = 24;
 
 /** The counted demands are used for this long; utterances admitted meanwhile are added to them. */
 const COUNT_KEPT_MS = 10;
-/** And for so long for each demand, which takes about 1 us to count: so counting takes a twentieth of the thread at most. */
+/** And for so long for each demand beyond 50, which takes about 1 us to count: so counting many takes little of the thread. */
 const DEMAND_KEPT_MS = 0.02;
 
 /** Work by kind, within each horizon: at `kind + place`, in milliseconds of CPU time; and the speech that it makes. */
@@ -319,7 +319,7 @@ export class Capacity {
   }
 
   #count(nowMs: number, keptMs: number): void {
-    if (nowMs - this.#countedMs < Math.max(keptMs, DEMAND_KEPT_MS * this.#load.listeners)) return;
+    if (nowMs - this.#countedMs < Math.max(keptMs, DEMAND_KEPT_MS * (this.#load.listeners - 50))) return;
     this.#countedMs = nowMs;
     this.#isStale = false;
     this.#load = new Load(this.#options);

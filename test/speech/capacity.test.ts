@@ -167,7 +167,7 @@ t.test('what a large account is to have in hand, or waits for, does not keep out
 
 t.test('two thousand demands are counted in a twentieth of the time, and what is freed counts then', (t) => {
   let counts = 0;
-  let demands = listeners(2_000, (at) => playing(0, { group: `socket ${Math.floor(at / 64)}` }));
+  let demands = listeners(2_050, (at) => playing(0, { group: `socket ${Math.floor(at / 64)}` }));
   const capacity = new Capacity({
     demands: () => {
       counts++;
@@ -184,6 +184,20 @@ t.test('two thousand demands are counted in a twentieth of the time, and what is
   demands = [];
   t.not(capacity.refusal(demand(), 399), null);
   t.equal(capacity.refusal(demand(), 401), null);
+  t.end();
+});
+
+t.test('with few demands, what is freed counts at once', (t) => {
+  let demands = listeners(40, () => playing(0));
+  const capacity = new Capacity({
+    demands: () => demands,
+    supply: () => supply,
+    costs: { voice: () => ({ cpu: 0.2, beginMs: 8 }), encoding: () => 0.001 },
+  });
+  t.not(capacity.refusal(demand(), 0), null);
+  demands = [];
+  capacity.freed();
+  t.equal(capacity.refusal(demand(), 0), null, 'within the same microseconds');
   t.end();
 });
 
