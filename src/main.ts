@@ -1,6 +1,6 @@
 /**
- * The entry of the service, which is `start.ts`. Loading that takes half a second, in which the default actions of signals
- * that end nothing would end the process.
+ * The entry: loads the service (`start.ts`), which takes half a second. Without handlers, SIGHUP and SIGUSR2 would end the
+ * process meanwhile.
  */
 import { isatty } from 'node:tty';
 
@@ -8,7 +8,7 @@ const isAtTerminal = isatty(1);
 
 for (const signal of ['SIGHUP', 'SIGUSR2'] as const)
   process.on(signal, () => {
-    // Nothing was read that could be read again. But a closed window sends SIGHUP too.
+    // Nothing was read yet that a reload would read again. But a closed window sends SIGHUP, too.
     const isClosed = isAtTerminal && !isatty(1);
     if (!isClosed || process.listenerCount(signal) > 1) return;
     process.removeAllListeners(signal);

@@ -64,8 +64,9 @@ export const reachOf = (margins: Graphs['margins']): number =>
   margins.frames + Math.ceil(marginRowsOf(margins) / rowsPerFrame);
 
 /**
- * In a voiced row, what changes from row to row alone is jitter of the analysis, which the net has learnt: the row becomes a mean with its
- * neighbours. It also gets the fine structure that the net's envelopes lack, as the mean over the nine rows.
+ * Sharpens bands in time. In a voiced row, what differs from both neighbours is jitter of the analysis, which the net has learnt:
+ * the row becomes a mean with them. It also gets the fine structure that the net's envelopes lack, as a mean over nine rows.
+ *
  * @param rows each has `width` bands, and `width` values of what its bands lack
  * @param fine share of both
  * @returns the bands but of `sharpenRows` at either side
