@@ -87,13 +87,14 @@ class Worker {
     return ran;
   }
 
-  /** @returns {Promise<boolean>} whether the process ended by itself: nothing that a test opened was left */
+  /** @returns {Promise<string | null>} what was wrong with the end of the process */
   async end() {
     this.#child.stdin.end();
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), 30_000);
     await this.#ended;
     clearTimeout(timer);
-    return this.#end !== 'SIGKILL';
+    if (this.#end === 'SIGKILL') return 'something that a test opened keeps its process alive';
+    return this.#end === 'exit code 0' ? null : `the process ended with ${this.#end}`;
   }
 
   async kill() {
@@ -164,9 +165,10 @@ const job = async (waiting, isShared) => {
   let worker = null;
   let ran = [];
   const end = async () => {
-    if (worker !== null && !(await worker.end())) {
+    const fault = (await worker?.end()) ?? null;
+    if (fault !== null) {
       totals.failed += 1;
-      console.log(`FAIL: something that a test opened keeps its process alive, after ${ran.join(' ')}`);
+      console.log(`FAIL: ${fault}, after ${ran.join(' ')}`);
     }
     worker = null;
   };
