@@ -25,7 +25,7 @@ const SOCKETS_PART = 0.8;
 const KEYLESS_SOCKETS_PART = 0.125;
 /** Messages that wait, or arrive, in the largest ones: so that two accounts have room. */
 const WAITING_MESSAGES_MIN = 4;
-/** Files that the console sends, for the same. */
+/** So many files of the console fit at least: two accounts have room. */
 const FILE_ANSWERS_MIN = 4;
 /** Steps of the binary search for the factor. */
 const STEPS = 24;
@@ -182,7 +182,7 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
     socketBufferedBytesInFlightMax: part(limits.socketBufferedBytesInFlightMax),
     socketAnswerBytesInFlightMax: part(limits.socketAnswerBytesInFlightMax),
     answerBytesInFlightMax: Math.max(
-      config.console === null ? 0 : FILE_ANSWERS_MIN * limits.fileAnswerBytes,
+      (config.console === null ? 1 : FILE_ANSWERS_MIN) * limits.fileAnswerBytes,
       part(limits.answerBytesInFlightMax),
     ),
     flushIdUnitsInFlightMax: Math.max(

@@ -1,4 +1,4 @@
-/** Configuration, signals and exit code: the only file that touches the process. */
+/** Configuration, signals and exit code: with `main.ts`, the only file that touches the process. */
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';

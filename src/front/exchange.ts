@@ -132,7 +132,7 @@ export class Exchange implements InFlight {
     this.countFor(key?.accountId);
   }
 
-  /** Whose parts of the budgets it takes. */
+  /** The account or group that its answers count for. */
   get member(): Member {
     return this.#member ?? STRANGERS;
   }

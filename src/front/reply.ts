@@ -21,7 +21,7 @@ export interface Reply {
 const RETRY_AFTER: Header = ['retry-after', '1'];
 
 /**
- * Counts an answer that is made for this client, until it has been read.
+ * Counts an answer that is made for this client, until the socket has taken it.
  *
  * @returns false if it is refused: too many such answers wait for clients that read slowly
  */
@@ -39,7 +39,7 @@ export const reply = (exchange: Exchange, answer: Reply): void => {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   // In one piece, the library would lose a larger body when the socket is full.
   if (exchange.method !== 'head' && bytes.length > exchange.services.bounds.writeBytesMax - HEAD_BYTES_MAX) {
-    // Bytes are kept for all clients, and are no copy.
+    // A body of bytes is kept for all clients: only text is made for this one.
     if (body === bytes || holdsAnswer(exchange, bytes.length))
       new ResponseSender(exchange, { status, contentType, headers }, piecesSource([bytes]));
     return;

@@ -105,7 +105,7 @@ const SMALL_SECONDS = 24;
 
 /** The counted demands are used for this long; utterances admitted meanwhile are added to them. */
 const COUNT_KEPT_MS = 10;
-/** And for so long for each demand beyond 50, which takes about 1 us to count: so counting many takes little of the thread. */
+/** And for so long for each demand beyond 50. Counting one takes about 1 us, so a count of 50 takes less than a refusal does. */
 const DEMAND_KEPT_MS = 0.02;
 
 /** Work by kind, within each horizon: at `kind + place`, in milliseconds of CPU time; and the speech that it makes. */

@@ -165,7 +165,7 @@ t.test('what a large account is to have in hand, or waits for, does not keep out
   t.end();
 });
 
-t.test('two thousand demands are counted in a twentieth of the time, and what is freed counts then', (t) => {
+t.test('2,050 demands are counted in a twentieth of the time, and what is freed counts then', (t) => {
   let counts = 0;
   let demands = listeners(2_050, (at) => playing(0, { group: `socket ${Math.floor(at / 64)}` }));
   const capacity = new Capacity({

@@ -101,7 +101,7 @@ export class Graphs {
   /**
    * @param mix weights of the trained speakers
    * @param needed rows
-   * @returns two rows for each frame outside the margins, whose bands `sharpened` takes. A full window has fewer, but at least the needed ones
+   * @returns two rows for each frame outside the margins, with the bands that `sharpened` reads. A full window has fewer, but at least the needed ones
    */
   async frames(
     { hidden, index, position, noise, edges }: FrameFeeds,

@@ -21,7 +21,7 @@ export interface Speaker {
   readonly pitch: number & tags.Minimum<0.4> & tags.Maximum<2>;
   /** Frequency scale of the spectral envelope: above 1 a longer vocal tract. */
   readonly warp: number & tags.Minimum<0.7> & tags.Maximum<1.4>;
-  /** How much of what `sharpened` does to fine structure this voice gets. */
+  /** The share of `sharpened`'s fine structure that this voice gets. */
   readonly fine: number & tags.Minimum<0> & tags.Maximum<1>;
   /** Factor of pace. */
   readonly rate: number & tags.Minimum<0.5> & tags.Maximum<2>;
