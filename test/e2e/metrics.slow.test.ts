@@ -237,5 +237,6 @@ t.test('client input never becomes a label', async (t) => {
     values.filter((value) => /x[0-9a-z]+y/.test(value)),
     [],
   );
-  t.ok(steady(second).length < 420, `${steady(second).length} series`);
+  // Each route, reason of a refusal and kind of collection that has occurred has its own.
+  t.ok(steady(second).length < 460, `${steady(second).length} series`);
 });
