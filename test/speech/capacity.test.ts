@@ -188,14 +188,10 @@ t.test('2,050 demands are counted in a twentieth of the time, and what is freed 
 });
 
 t.test('with few demands, what is freed counts at once', (t) => {
-  let demands = listeners(40, () => playing(0));
-  const capacity = new Capacity({
-    demands: () => demands,
-    supply: () => supply,
-    costs: { voice: () => ({ cpu: 0.2, beginMs: 8 }), encoding: () => 0.001 },
-  });
+  const demands = listeners(40, () => playing(0));
+  const capacity = create({ demands, voice: { cpu: 0.2, beginMs: 8 } });
   t.not(capacity.refusal(demand(), 0), null);
-  demands = [];
+  demands.length = 0;
   capacity.freed();
   t.equal(capacity.refusal(demand(), 0), null, 'within the same microseconds');
   t.end();
