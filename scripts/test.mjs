@@ -201,6 +201,8 @@ if (suites.length === 0) {
   console.error('Usage: node scripts/test.mjs fast|slow ... [PART...]');
   process.exit(2);
 }
+const { seedOfRun } = await import('../dist/test/fuzz/check.js');
 for (const suite of suites) await runSuite(suite, parts);
+console.log(`SYRINX_FUZZ_SEED=${seedOfRun()} repeats the random inputs of this run`);
 console.log(`${totals.passed} passed, ${totals.failed} failed`);
 process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0;
