@@ -46,15 +46,20 @@ const script = `
     if (context.currentTime < endsAt) requestAnimationFrame(note);
     else endsAt = null;
   };
+  const buttonOf = (text) => [...document.querySelectorAll('button')].find(
+    (element) => element.checkVisibility() && element.textContent.trim() === text);
+  let awaited = null;
   new MutationObserver((changes) => {
     for (const { target } of changes)
-      if (target.matches('.pg-word[aria-current]'))
+      if (target.matches('.pg-word[aria-current]')) {
         lit.push({
           word: target.textContent,
           where: target.closest('section')?.ariaLabel ?? null,
           at: context.currentTime - context.outputLatency,
           frameSeconds: Math.max(frameMs - frameBeforeMs, performance.now() - frameMs) / 1_000,
         });
+        if (lit.length === awaited?.count) awaited.act();
+      }
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ['aria-current'] });
   const fetch = window.fetch;
   let answer = null;
@@ -87,9 +92,11 @@ const script = `
         }).join('')).join('')),
       lit,
     }),
-    silentAfter: async (selector) => {
-      const button = [...document.querySelectorAll('button')].find(
-        (element) => element.checkVisibility() && element.textContent.trim() === selector);
+    clickAfter: (count, text) => new Promise((resolve) => {
+      awaited = { count, act: () => resolve(buttonOf(text).click()) };
+    }),
+    silentAfter: async (text) => {
+      const button = buttonOf(text);
       // On the clock of the audio: a machine without time for the browser delays both alike.
       const startOf = new Map(meters.map((meter) => [meter, meter.context.currentTime]));
       const startMs = performance.now();
@@ -162,6 +169,11 @@ export class Ears {
   async heard(): Promise<Heard> {
     const heard = await this.#page.evaluate<Omit<Heard, 'pcm'> & { pcm: string }>('ears.heard()');
     return { ...heard, pcm: Buffer.from(heard.pcm, 'base64') };
+  }
+
+  /** Clicks a button when so many words have lit up. The audio would not wait for a test that has no time. */
+  clickAfter(words: number, button: string): Promise<void> {
+    return this.#page.evaluate(`ears.clickAfter(${words}, ${JSON.stringify(button)})`);
   }
 
   /** Clicks a button. @returns how long something could still be heard */

@@ -153,13 +153,14 @@ export const RequestTab = (props: TabProps) => {
   const isReceiving = shown?.isReceiving === true;
   useEffect(() => {
     if (shown?.hasAudio === true && !isReceiving) onSpoken();
-  }, [isReceiving]);
+  }, [shown, isReceiving]);
 
   const costOf = (text: string): Cost => {
     const characters = Array.from(text).length;
     if (!account.metered) return { cost: characters, unit: 'Characters' };
     return { cost: characters * creditsPerCharacter, unit: 'Credits' };
   };
+  // What follows asks `kept`: what is drawn may be older by a frame.
   const speak = () => {
     if (draft.text.length > charactersMax) return;
     const isEmpty = draft.text.trim() === '';
@@ -168,14 +169,14 @@ export const RequestTab = (props: TabProps) => {
       box.current?.querySelector('textarea')?.focus();
       return;
     }
-    shown?.stop();
+    stop();
     const question = { accountId, request: requestOf(draft, voice) };
     const run = new SpeechRun(question, formatOf(draft.format), kept.output, () => kept.redraw());
-    Object.assign(kept, { shown: run, pair: null, runs: keptOf([run, ...runs], [run]) });
+    Object.assign(kept, { shown: run, pair: null, runs: keptOf([run, ...kept.runs], [run]) });
     redraw();
   };
   const hear = (run: SpeechRun, seconds: number) => {
-    shown?.track.stop();
+    kept.shown?.track.stop();
     kept.shown = run;
     run.track.playFrom(seconds);
   };
@@ -184,7 +185,7 @@ export const RequestTab = (props: TabProps) => {
     kept.pair = [shown, run];
     hear(run, samePlace(shown, run));
   };
-  const stop = () => shown?.stop();
+  const stop = () => kept.shown?.stop();
   const change = (changes: Partial<Draft>) => {
     kept.draft = { ...kept.draft, ...changes };
     if (changes.text !== undefined) setLacksText(false);
