@@ -71,7 +71,7 @@ export class Person {
       viewport: windowOf(options),
       permissions: ['clipboard-read', 'clipboard-write'],
     });
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(60_000);
     // What moves though nobody touched anything.
     await context.addInitScript(`
       window.shifted = 0;
@@ -135,6 +135,7 @@ export class Person {
     await this.page.getByRole('dialog').getByLabel('Name').fill(name);
     await this.page.getByRole('dialog').getByRole('button', { name: 'Create account' }).click();
     await this.sees(name);
+    await this.page.waitForURL(/accounts\/\d+/);
     return Number(/accounts\/(\d+)/.exec(this.page.url())?.[1]);
   }
 
@@ -145,6 +146,7 @@ export class Person {
     await this.page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
     const key = await this.page.getByLabel('Key', { exact: true }).innerText();
     await this.button('I have copied the key').click();
+    await this.page.getByRole('dialog').waitFor({ state: 'detached' });
     return key.trim();
   }
 

@@ -42,7 +42,7 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
       t.ok(await hasRows(2));
       await ada.page.getByRole('combobox', { name: 'Status' }).selectOption({ label: 'Refused' });
       t.ok(await hasRows(1));
-      t.match(ada.page.url(), /\/requests\?key=\d+&status=refused$/);
+      await ada.page.waitForURL(/\/requests\?key=\d+&status=refused$/);
       t.match(await rows.first().innerText(), /Phone line[^]*\/v1\/tts[^]*Voice unknown[^]*422/);
 
       // Anywhere in the row.
@@ -107,14 +107,14 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
   await t.test('the chosen colours hold after a reload, from the first paint on', async (t) => {
     const light = await background();
     await page.getByText('Dark', { exact: true }).click();
+    t.ok(await until(async () => (await background()) !== light));
     const dark = await background();
-    t.not(dark, light);
     await page.reload();
     t.equal(await background(), dark);
     const html = await page.evaluate<string>("fetch('/').then((response) => response.text())");
     t.match(html, /<meta name="color-scheme" content="dark" \/>/, 'the server writes them');
     await page.getByText('System', { exact: true }).click();
-    t.equal(await background(), light);
+    t.ok(await until(async () => (await background()) === light));
   });
 
   await t.test('filters are in the address: a reload and the way back keep them', async (t) => {
@@ -122,14 +122,14 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
     await ada.field('Search accounts').fill('harb');
     await page.waitForURL(/search=harb/);
     await ada.field('State').selectOption('Out of credit');
-    t.match(page.url(), /state=empty/);
+    await page.waitForURL(/state=empty/);
     await page.reload();
     await page.getByRole('link', { name: 'Harbour Radio' }).click();
     await ada.sees('Harbour Radio');
     await page.goBack();
     await ada.sees('Accounts');
     t.equal(await ada.field('Search accounts').inputValue(), 'harb');
-    t.equal(await page.getByRole('row').count(), 2);
+    t.ok(await until(async () => (await page.getByRole('row').count()) === 2));
     t.strictSame(await ada.violations(), []);
   });
 
@@ -143,16 +143,8 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
 
   await t.test('changes are found by search and kind', async (t) => {
     await page.goto('/audit?kind=account&search=harbour');
-    t.equal(
-      await page
-        .getByRole('row')
-        .count()
-        .then(async () => {
-          await page.getByText('Account created').first().waitFor();
-          return page.getByRole('row').count();
-        }),
-      2,
-    );
+    await page.getByText('Account created').first().waitFor();
+    t.equal(await page.getByRole('row').count(), 2);
     t.match(
       await page.getByRole('link', { name: 'CSV' }).getAttribute('href'),
       /search=harbour&kind=account/,
@@ -237,13 +229,11 @@ t.test('a user finds and keeps what the page shows', { skip: noBrowser }, async 
     await ask(page, 'createAccount', { name: 'Empty', credits: 0 });
     await page.goto('/alerts');
     await page.getByText('Out of credit: Empty').waitFor();
-    t.match(
-      await page
-        .getByRole('navigation')
-        .getByRole('link', { name: /Alerts/ })
-        .innerText(),
-      /1/,
-    );
+    // The menu has an answer of its own.
+    await page
+      .getByRole('navigation')
+      .getByRole('link', { name: /Alerts.*1/ })
+      .waitFor();
     await page.goto(`/audit?search=${'a'.repeat(3_000)}`);
     await page.getByText('No change is like that').waitFor();
     await page.goto(`/accounts/${accountId}/alerts`);

@@ -31,7 +31,7 @@ t.test('each voice is listed once, with its variant, and is found by what it is'
   t.strictSame(await shown(), ['finch', 'jay']);
   await ada.field('Name or description').fill('contralto');
   await ada.button('Show all').click();
-  t.equal((await shown()).length, 6);
+  t.ok(await until(async () => (await shown()).length === 6));
 });
 
 t.test('a voice is heard, its id is copied, and it can be tried', async (t) => {
@@ -54,11 +54,11 @@ t.test('an operator finds Keys in the navigation, and a new key comes with how t
   await dialog.getByLabel('Name').fill('Phone line');
   await dialog.getByRole('button', { name: 'Create key' }).click();
   const key = await dialog.getByLabel('Key', { exact: true }).innerText();
-  const shownLines = () => dialog.locator('pre').nth(1).innerText();
-  t.ok((await shownLines()).includes(key), 'curl');
+  const lines = dialog.locator('pre').nth(1);
+  t.ok((await lines.innerText()).includes(key), 'curl');
   await dialog.getByText('WebSocket', { exact: true }).click();
-  t.match(await shownLines(), `new WebSocket("ws://127.0.0.1:${rig.service.port}/v1/tts/ws"`);
-  t.ok((await shownLines()).includes(key), 'WebSocket');
+  await lines.getByText(`new WebSocket("ws://127.0.0.1:${rig.service.port}/v1/tts/ws"`).waitFor();
+  t.ok((await lines.innerText()).includes(key), 'WebSocket');
   await dialog.getByText('LiveKit Agents', { exact: true }).click();
   t.match(await dialog.getByText('The port for this is off.').innerText(), 'ELEVENLABS_PORT=8082');
   t.strictSame(await ada.violations(), []);
@@ -80,6 +80,7 @@ t.test('the page shows what will be said, and a word that is added is said at on
 
   await ada.button('Say it otherwise: kettle').click();
   t.equal(await ada.field('Word').inputValue(), 'kettle');
+  await page.locator('input[name=spoken]:focus').waitFor();
   await ada.page.keyboard.type('/№/');
   t.equal(await ada.field('Say it as').inputValue(), '/№/', 'the field to fill in has the focus');
   await ada.button('Add to the lexicon').click();
@@ -166,7 +167,7 @@ t.test('format and numbers are chosen; the list follows until its reader scrolls
   const socket = page.waitForEvent('websocket');
   await ada.button('Open a context').click();
   t.match((await socket).url(), /accountId=\d+&normalize=false$/);
-  t.ok(await tab.getByLabel('Speak numbers, dates and money as words').isDisabled());
+  t.ok(await until(() => tab.getByLabel('Speak numbers, dates and money as words').isDisabled()));
   const box = contexts.getByLabel('Text, sent as you type');
   await box.fill('It costs $12. That is all there is to say about the price of this ticket.');
   await box.press('Control+Enter');
@@ -183,9 +184,10 @@ t.test('format and numbers are chosen; the list follows until its reader scrolls
     )) - (await top());
   t.ok(await until(async () => (await below()) < 2), 'the newest is in view');
   await list.hover();
+  const before = (await top()) - 200;
   await page.mouse.wheel(0, -200);
   await ada.button('Follow the newest').waitFor();
-  const before = await top();
+  t.ok(await until(async () => (await top()) === before), 'all of the turn of the wheel');
   await box.fill('One more.');
   await box.press('Control+Enter');
   t.ok(
@@ -254,7 +256,7 @@ t.test('alerts name a suspended account and a lost connection; the next context 
   await ask(page, 'suspendAccount', { accountId, suspended: false });
   await ada.button('Open a context').click();
   t.ok(await until(() => tab.getByText('Connected.', { exact: true }).isVisible()));
-  t.equal(await alert.count(), 0);
+  t.ok(await until(async () => (await alert.count()) === 0));
   rig.service.signal('SIGKILL');
   await alert.waitFor();
   t.match(await alert.innerText(), /^The connection was lost/);
