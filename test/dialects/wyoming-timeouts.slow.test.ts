@@ -114,8 +114,9 @@ t.test('a client that asks and reads no answer gets no further one, and is close
   const client = await open();
   client.socket.pause();
   client.socket.write(Buffer.concat(Array.from({ length: 1_000 }, () => encodeWyoming('describe'))));
+  await eventually(() => asked > 0);
   await pause(stall.readerStallMsMax * 2);
-  t.ok(asked > 0 && asked < 300, `${asked} lists of 400 KB are made, as many as the system takes`);
+  t.ok(asked < 300, `${asked} lists of 400 KB are made, as many as the system takes`);
   client.socket.resume();
   await client.untilClosed();
 });

@@ -205,10 +205,9 @@ t.test('a start gives up voices whose load does not end', async (t) => {
 });
 
 t.test('after a time only contexts that idle with older voices end', async (t) => {
-  const dispatcher = await startPlayed({
-    voices: voicesOf(['ada', 'wren']),
-    bounds: { olderVoicesMsMax: 50 },
-  });
+  const voices = voicesOf(['ada', 'wren']);
+  const bounds = { ...steppedBounds, olderVoicesMsMax: 50 };
+  const dispatcher = await startPlayed({ voices, watchdog: new SteppedWatchdog(), bounds });
   const idle = openSocket(dispatcher, 'ada');
   await idle.speakUtterance('As ever.', '1');
   const holding = openSocket(dispatcher, 'wren');
@@ -216,14 +215,17 @@ t.test('after a time only contexts that idle with older voices end', async (t) =
   await eventually(() => holding.context.activity === 'holding');
   const speaking = openSocket(dispatcher, 'ada');
   const moved = openSocket(dispatcher, 'wren');
-  speaking.context.append(`${long} !slow and more`);
+  speaking.context.append(`${long} !inside and more`);
   speaking.context.flush('1');
+  // It speaks as long as the test wants.
+  await voices.hung();
   await dispatcher.threads.generations.load(voicesOf(['wren']));
   t.match(dispatcher.threads.generations.warnings(), [/^3 contexts keep the voices from before a reload/]);
   await eventually(() => older(dispatcher) === 1);
   for (const { frames } of [idle, holding])
     t.match(frames.at(-1), { type: 'failed', code: 'voiceRetired', reason: /taken away by a reload/ });
   t.notOk(speaking.frames.some(({ type }) => type === 'failed'));
+  voices.letGo();
   await eventually(() => older(dispatcher) === 0);
   t.match(speaking.frames.at(-1), { type: 'failed', code: 'voiceRetired' });
   t.ok(
