@@ -4,6 +4,7 @@ import { limits } from '../../src/limits.js';
 import { needsDictionary } from '../../src/text/characters.js';
 import { type Segment, Segmenter } from '../../src/text/segments.js';
 import { wordSpans } from '../../src/text/words.js';
+import { check } from '../fuzz/check.js';
 
 const cutBy = (segmenter: Segmenter, pieces: readonly string[]): Segment[] => [
   ...pieces.flatMap((piece) => segmenter.push(piece)),
@@ -87,8 +88,9 @@ const splitAt = (text: string, cuts: readonly number[]): string[] => {
   return [0, ...places].map((place, i) => text.slice(place, places[i] ?? text.length));
 };
 
-t.test('the segments do not depend on how the text is split', (t) => {
-  fc.assert(
+t.test('the segments do not depend on how the text is split', async (t) => {
+  await check(
+    t,
     fc.property(provokingText, fc.array(fc.nat(), { maxLength: 30 }), (text, cuts) => {
       return [segmentsOf, earlySegmentsOf].every((cut) => {
         const whole = JSON.stringify(cut(text));
@@ -98,14 +100,13 @@ t.test('the segments do not depend on how the text is split', (t) => {
         );
       });
     }),
-    { numRuns: 400 },
+    400,
   );
-  t.pass('400 texts');
-  t.end();
 });
 
-t.test('the segments cover the text, within their bounds, and cut no surrogate pair', (t) => {
-  fc.assert(
+t.test('the segments cover the text, within their bounds, and cut no surrogate pair', async (t) => {
+  await check(
+    t,
     fc.property(provokingText, (text) => {
       return [segmentsOf, earlySegmentsOf].every((cut) => {
         const segments = cut(text);
@@ -120,30 +121,29 @@ t.test('the segments cover the text, within their bounds, and cut no surrogate p
         return segments.reduce((sum, { text: part }) => sum + pairs(part), 0) === pairs(text);
       });
     }),
-    { numRuns: 400 },
+    400,
   );
-  t.end();
 });
 
-t.test('the words of the segments are the tokens of the whole text', (t) => {
+t.test('the words of the segments are the tokens of the whole text', async (t) => {
   const spaced = provokingText.filter((text) => !needsDictionary(text));
-  fc.assert(
+  await check(
+    t,
     fc.property(spaced, (text) => {
       const tokens = text.split(/\p{White_Space}+/u).filter((token) => token !== '');
       const expected = JSON.stringify(tokens);
       return [segmentsOf, earlySegmentsOf].every((cut) => JSON.stringify(tokensOf(cut(text))) === expected);
     }),
-    { numRuns: 400 },
+    400,
   );
-  fc.assert(
+  await check(
+    t,
     fc.property(provokingText, (text) => {
       const expected = text.replace(/\p{White_Space}+/gu, '');
       return [segmentsOf, earlySegmentsOf].every((cut) => tokensOf(cut(text)).join('') === expected);
     }),
-    { numRuns: 400 },
+    400,
   );
-  t.pass('800 texts');
-  t.end();
 });
 
 t.test('a sentence becomes a segment with the white space after it', (t) => {

@@ -8,6 +8,7 @@ import { alignWords, Pronouncer } from '../../../workers/engines/g2p/pronunciati
 import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
 import { Espeak } from '../../../workers/engines/g2p/espeak.js';
 import { PhoneTrack } from '../../../workers/engines/syrinx/track.js';
+import { check } from '../../fuzz/check.js';
 import { loadPhones } from '../../support/voices.js';
 
 const { phones, names } = await loadPhones();
@@ -177,9 +178,10 @@ t.test('alignment finds the borders of words in changed sounds', (t) => {
   t.end();
 });
 
-t.test('any words aligned with any sounds give borders in order', (t) => {
+t.test('any words aligned with any sounds give borders in order', async (t) => {
   const phone = fc.integer({ min: 0, max: 20 });
-  fc.assert(
+  await check(
+    t,
     fc.property(
       fc.array(fc.array(phone, { maxLength: 6 }), { minLength: 1, maxLength: 8 }),
       fc.array(phone, { maxLength: 30 }),
@@ -198,12 +200,11 @@ t.test('any words aligned with any sounds give borders in order', (t) => {
         );
       },
     ),
-    { numRuns: 300 },
+    300,
   );
-  t.end();
 });
 
-t.test('any text becomes phones, its words in order and without overlap', (t) => {
+t.test('any text becomes phones, its words in order and without overlap', async (t) => {
   const glyphs = fc.string({ unit: 'binary', maxLength: 40 });
   const fragments = fc.constantFrom(
     '<b>',
@@ -224,7 +225,8 @@ t.test('any text becomes phones, its words in order and without overlap', (t) =>
     '—',
   );
   const text = fc.array(fc.oneof(glyphs, fragments), { maxLength: 8 }).map((parts) => parts.join(''));
-  fc.assert(
+  await check(
+    t,
     fc.property(text, (any) => {
       const { track, words } = trackOf(any);
       let previous = -1;
@@ -236,9 +238,8 @@ t.test('any text becomes phones, its words in order and without overlap', (t) =>
       }
       return track.wordsReady === words.length && track.ready === track.length;
     }),
-    { numRuns: 120 },
+    120,
   );
-  t.end();
 });
 
 t.test('espeak-ng keeps no memory of past calls', (t) => {
