@@ -35,7 +35,7 @@ t.test('a software device is used only if it is asked for by name', { skip: miss
   t.match(await choose({ EXECUTION_PROVIDER: 'cpu' }), { provider: 'cpu', reason: /is cpu/ });
 });
 
-t.setTimeout(120_000);
+t.setTimeout(280_000);
 
 /** Two convolutions, as in a generator. */
 const writeNet = (folder: string): string => {
