@@ -33,11 +33,15 @@ interface WaitingStep<Step> extends StepDue {
 }
 
 /** A listener with less audio in hand than this goes before first audio: otherwise a burst would make others run dry. */
-const PLAYING_MS = 60;
+const PLAYING_MS = 100;
+/** Steps of listeners who are due soon after each other may take so many times what they took lately. */
+const STEP_MARGIN = 1.25;
+/** Of the mean of what steps took, the newest step makes this part. */
+const NEWEST_STEP = 0.1;
 /** First audio does not let a listener go first whose account has so many times the jobs of its own with the thread. */
 const LARGER_TIMES = 4;
 /** When first audio has waited for so long, the next one goes before all that is due later. */
-const FIRST_WAIT_MS = 1_000;
+const FIRST_WAIT_MS = 500;
 /** A listener with less than this in hand goes before whole files. */
 export const BEFORE_FILES_MS = 400;
 /** Whole files that are late get this part of the thread's time at least. */
@@ -75,7 +79,7 @@ const isEarlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step> | undefined): 
  * deadline runs the next, which may be the same one: so a new utterance waits for a step, never for a segment. A job that
  * counts for a group is not due before the group has had its share. Within the group the job's own deadline decides.
  *
- * First audio lets listeners go first who would run dry, and whole files let all go first who have little in hand. Files that
+ * First audio lets listeners go first who would run dry behind it, and whole files let all go first who have little in hand. Files that
  * are late get a part of the time in any case. An account whose first audio was just made lets those go first that have waited
  * since then: so many requests of one account do not make another wait.
  *
@@ -92,6 +96,9 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   #taken = 0;
   /** Accounts whose first audio was chosen since the last choice. */
   readonly #begun = new Set<string>();
+  /** What a step of a listener took lately, and when the one began that runs now. */
+  #stepMs = 0;
+  #stepSinceMs: number | null = null;
   /** When the step of a whole file began that runs now. */
   #fileSinceMs: number | null = null;
   /** From then on a file that is late goes first. */
@@ -117,6 +124,9 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   }
 
   leave(): void {
+    if (this.#stepSinceMs !== null)
+      this.#stepMs += NEWEST_STEP * (this.#clock() - this.#stepSinceMs - this.#stepMs);
+    this.#stepSinceMs = null;
     // After the messages that arrived during the step: they may bring a job that is more urgent than all that wait. The
     // caller may enter again meanwhile.
     if (this.#fileSinceMs !== null) {
@@ -149,7 +159,10 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     const next = file !== undefined && (isFilesTurn || isEarlier(file, played)) ? file : played;
     if (next === undefined) return;
     // Of a queue for several at a time nobody knows which of them leaves.
-    if (next === file && this.#size === 1) this.#fileSinceMs = nowMs;
+    if (this.#size === 1) {
+      if (next === file) this.#fileSinceMs = nowMs;
+      else if (next.waiting.longMs === 0) this.#stepSinceMs = nowMs;
+    }
     this.#taken++;
     this.#take(next);
     next.waiting.resolve(this.#othersFor(next, nowMs));
@@ -158,17 +171,23 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   #ranked(nowMs: number): RankedStep<Step>[] {
     const jobs = new Map<string | undefined, number>();
     let awaitedMs = Number.POSITIVE_INFINITY;
-    let playing: string | undefined;
-    let playingMs = Number.POSITIVE_INFINITY;
-    for (const { account, urgency, dueMs } of this.#waiting) {
+    const playing: { readonly account: string | undefined; readonly dueMs: number }[] = [];
+    for (const { account, share, urgency, dueMs } of this.#waiting) {
       if (urgency === 'file') continue;
       jobs.set(account, (jobs.get(account) ?? 0) + 1);
-      const atMs = dueMs();
-      if (urgency === 'first') awaitedMs = Math.min(awaitedMs, atMs);
-      else if (atMs < playingMs) [playing, playingMs] = [account, atMs];
+      if (urgency === 'first') awaitedMs = Math.min(awaitedMs, dueMs());
+      else playing.push({ account, dueMs: Math.max(dueMs(), share?.clock.at() ?? Number.NEGATIVE_INFINITY) });
     }
-    const jobsOfPlaying = jobs.get(playing) ?? 0;
-    const yieldsMs = Math.min(nowMs + PLAYING_MS, awaitedMs + FIRST_WAIT_MS);
+    playing.sort((a, b) => a.dueMs - b.dueMs);
+    const [mostUrgent] = playing;
+    const jobsOfPlaying = jobs.get(mostUrgent?.account) ?? 0;
+    // With first audio now, each listener still gets its step in time, behind the steps of those that are due before.
+    const stepMs = this.#stepMs * STEP_MARGIN;
+    const areInTime = playing.every(
+      ({ dueMs }, before) => dueMs - nowMs > Math.max(PLAYING_MS, (before + 2) * stepMs),
+    );
+    const firstMs = areInTime || mostUrgent === undefined ? nowMs + PLAYING_MS : mostUrgent.dueMs + 1;
+    const yieldsMs = Math.min(firstMs, awaitedMs + FIRST_WAIT_MS);
     return Array.from(this.#waiting, (waiting) => {
       const isSmall = LARGER_TIMES * (jobs.get(waiting.account) ?? 0) < jobsOfPlaying;
       return rankOf(waiting, nowMs, isSmall ? waiting.dueMs() : yieldsMs);

@@ -201,19 +201,41 @@ const file = (dueMs: number): StepDue => ({ dueMs: () => dueMs, urgency: 'file' 
 
 t.test('who is about to run dry goes before first audio, and first audio before who is not', async (t) => {
   const order = await orderOf(10_000, {
-    far: playing(10_061),
+    far: playing(10_101),
     first: first(9_900),
-    near: playing(10_059),
+    near: playing(10_099),
     dry: playing(9_950),
   });
   t.strictSame(order, ['dry', 'near', 'first', 'far']);
 });
 
-t.test('first audio that has waited for a second waits for nobody who is due later', async (t) => {
+t.test('first audio waits if the steps that are due soon would come too late', async (t) => {
+  const orderBeside = async (listeners: number) => {
+    let nowMs = 10_000;
+    const queue = new StepQueue(() => nowMs);
+    const order: string[] = [];
+    const step = async (name: string, due: StepDue) => {
+      await queue.enter(due);
+      order.push(name);
+      nowMs += 20;
+      queue.leave();
+    };
+    // The queue learns what a step takes.
+    for (let count = 0; count < 50; count++) await step('', playing(nowMs));
+    order.length = 0;
+    const others = Array.from({ length: listeners }, () => step('listener', playing(nowMs + 150)));
+    await Promise.all([...others, step('first', first(nowMs))]);
+    return order;
+  };
+  t.equal((await orderBeside(4)).indexOf('first'), 0, 'four listeners can wait for its step');
+  t.equal((await orderBeside(7)).indexOf('first'), 7, 'the last of seven cannot');
+});
+
+t.test('first audio that has waited for half a second waits for nobody who is due later', async (t) => {
   const order = await orderOf(10_000, {
     near: playing(10_010),
     dry: playing(9_990),
-    waited: first(9_000),
+    waited: first(9_500),
     fresh: first(9_950),
   });
   t.strictSame(order, ['dry', 'waited', 'near', 'fresh']);
@@ -229,7 +251,7 @@ t.test('accounts take turns with first audio, however many requests of one wait'
     Array.from({ length: 20 }, (_, at) => [`m${at}`, first(8_000 + at, 'many')] as const),
   );
   const few = { a: first(9_990, 'few'), b: first(9_991, 'few'), c: first(9_995, 'other') };
-  const order = await orderOf(10_000, { ...many, ...few, near: playing(10_010), far: playing(10_061) }, 1);
+  const order = await orderOf(10_000, { ...many, ...few, near: playing(10_010), far: playing(10_101) }, 1);
   t.strictSame(
     order.slice(0, 7),
     ['m0', 'a', 'c', 'm1', 'b', 'm2', 'm3'],
@@ -238,7 +260,7 @@ t.test('accounts take turns with first audio, however many requests of one wait'
   t.strictSame(
     order.slice(-2),
     ['near', 'far'],
-    'what has waited for a second goes before listeners who have more time',
+    'what has waited for half a second goes before listeners who have more time',
   );
 });
 
