@@ -137,7 +137,7 @@ export const serveSynthesis = async (
       const chunk = result.value;
       const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / open().sampleRateHz;
       const ended = end(speechMs, isFirst, costMs);
-      efforts.add(rows.size, ended.effort);
+      efforts.add(rows.size, { ...ended.effort, cpuMs: ended.effort.cpuMs + ended.asideMs });
       settle({ chunk, startedMs, ...ended });
     }
   };

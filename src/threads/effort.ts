@@ -20,6 +20,8 @@ const fields = [
 /** The cost of some work, and the speech that it made. */
 export type Effort = Readonly<Record<(typeof fields)[number], number>>;
 
+type Ended = Readonly<{ effort: Effort } & Record<'asideMs' | 'passedMs', number>>;
+
 /** Adds up the efforts of several threads. */
 export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<Key, Effort> => {
   const sums = new Map<Key, Record<keyof Effort, number>>();
@@ -35,6 +37,15 @@ export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<
 export const threadCpuMs = (): number => {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
+};
+
+let asideMs = 0;
+
+/** Runs work that a text causes now and then. It is no cost of the voice: one account could raise what all are charged. */
+export const aside = (work: () => void): void => {
+  const startMs = threadCpuMs();
+  work();
+  asideMs += threadCpuMs() - startMs;
 };
 
 export class EffortTable {
@@ -59,19 +70,21 @@ export class EffortTable {
    * Its thread: work begins.
    *
    * @returns ends it, for each thing that it made: the caller passes the speech, and gets its cost and the milliseconds that
-   *   passed. `costMs` is what it costs if the thread waits for a GPU in it
+   *   passed, and those that went aside. `costMs` is what it costs if the thread waits for a GPU in it
    */
-  begin(): (speechMs: number, isFirst?: boolean, costMs?: number) => { effort: Effort; passedMs: number } {
+  begin(): (speechMs: number, isFirst?: boolean, costMs?: number) => Ended {
     const startMs = monotonicMs();
+    const startAsideMs = asideMs;
     const startCpuMs = threadCpuMs();
     let aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
     return (speechMs, isFirst = false, costMs) => {
       this.#endedCpuMs = threadCpuMs();
-      const ownMs = costMs ?? this.#endedCpuMs - startCpuMs;
+      const wentAsideMs = costMs === undefined ? asideMs - startAsideMs : 0;
+      const ownMs = costMs ?? this.#endedCpuMs - startCpuMs - wentAsideMs;
       const first = isFirst ? { begun: 1, beginMs: ownMs } : { begun: 0, beginMs: 0 };
       const effort = { cpuMs: ownMs + aroundCpuMs, speechMs, ...first };
       aroundCpuMs = 0;
-      return { effort, passedMs: monotonicMs() - startMs };
+      return { effort, asideMs: wentAsideMs, passedMs: monotonicMs() - startMs };
     };
   }
 
@@ -91,9 +104,8 @@ export class EffortTable {
     const grown = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
     for (const [column, field] of fields.entries()) {
       const at = row * fields.length + column;
-      const total = this.#totals[at]!;
-      grown[field] = total - this.#taken[at]!;
-      this.#taken[at] = total;
+      grown[field] = this.#totals[at]! - this.#taken[at]!;
+      this.#taken[at] = this.#totals[at]!;
     }
     return grown;
   }

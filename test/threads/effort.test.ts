@@ -1,6 +1,6 @@
 /** What the cost of work counts. */
 import t from 'tap';
-import { EffortTable } from '../../src/threads/effort.js';
+import { aside, EffortTable } from '../../src/threads/effort.js';
 
 const cpuMs = (): number => {
   const { user, system } = process.threadCpuUsage();
@@ -39,6 +39,19 @@ t.test('work that is no speech can be left out', (t) => {
   table.leaveOut();
   table.add(0, table.begin()(100).effort);
   t.ok(table.take(0).cpuMs < 50);
+  t.end();
+});
+
+t.test('work that goes aside is no cost of what it is in, and is known', (t) => {
+  const table = new EffortTable(1);
+  const end = table.begin();
+  burn(20);
+  aside(() => burn(60));
+  const { effort, asideMs } = end(100, true);
+  t.ok(asideMs >= 60, `${asideMs} ms`);
+  t.ok(effort.beginMs >= 20 && effort.beginMs < 60, `${effort.beginMs} ms`);
+  t.equal(effort.cpuMs, effort.beginMs);
+  t.equal(table.begin()(100).asideMs, 0, 'it counts once');
   t.end();
 });
 

@@ -9,7 +9,8 @@ import { PhoneTrack, placeMax } from '../../../workers/engines/syrinx/track.js';
 import { loadPhones } from '../../support/voices.js';
 
 const { phones } = await loadPhones();
-const pronouncer = new Pronouncer(await Espeak.load(limits), phones, limits);
+const espeak = await Espeak.load(limits);
+const pronouncer = new Pronouncer(espeak, phones, limits);
 /** Phones of the first encoder window, its margin included. */
 const firstWindow = 16;
 
@@ -44,6 +45,31 @@ t.test('first audio of a text without marks needs one call of espeak-ng', (t) =>
   );
   marked.advance();
   t.ok(marked.ready < marked.length, 'with a mark ahead, phones wait until its place is known');
+  t.end();
+});
+
+t.test('a text of many scripts changes the voice of espeak-ng once for each and sounds the same', (t) => {
+  const asked: string[] = [];
+  t.intercept(espeak, 'groups', {
+    value: (text: string, voice: string) => {
+      asked.push(voice);
+      return Espeak.prototype.groups.call(espeak, text, voice);
+    },
+  });
+  // None has a piece of another: what was said is kept for a second.
+  for (const text of ['ıಲя€ı '.repeat(12), 'д, ಮ, e, '.repeat(12), 'жж oಕಕ u '.repeat(12)]) {
+    const ids: number[] = [];
+    for (const { atoms } of clausesOf(text, wordSpans(text)))
+      for (const atom of atoms) ids.push(...new Pronouncer(espeak, phones, limits).pronounce([atom])[0]!.ids);
+    asked.length = 0;
+    const track = complete(trackOf(text));
+    t.ok(asked.length >= 3);
+    t.equal(asked.filter((voice, at) => voice !== asked[at - 1]).length, 3, text);
+    t.strictSame(
+      track.ids.filter((_, phone) => track.pause[phone] === null),
+      ids,
+    );
+  }
   t.end();
 });
 

@@ -1,6 +1,7 @@
 /**
  * espeak-ng in WebAssembly, as a function from text to phonemes. A thread has one; its only state is the voice it was
- * set to.
+ * set to. To change the voice takes .2 ms, because its dictionary is read and indexed. That of Russian is so large (8.5 MB)
+ * that it takes 10 ms, so Russian has a module of its own (3 MB).
  */
 import { strict as assert } from 'node:assert';
 import initialise, {
@@ -10,6 +11,7 @@ import initialise, {
   type Worker,
 } from '@echogarden/espeak-ng-emscripten';
 import type { Bounds } from '../../../src/limits.js';
+import { aside } from '../../../src/threads/effort.js';
 import { sharedEspeakData } from '../../../src/threads/espeak-data.js';
 import { defaultVoice } from './languages.js';
 
@@ -65,6 +67,9 @@ const decoder = new TextDecoder();
 
 type EspeakBounds = Pick<Bounds, 'phonemeTextMax'>;
 
+/** The voice that has a module of its own. */
+const largeVoice = 'ru';
+
 let loaded: Promise<Espeak> | undefined;
 
 export class Espeak {
@@ -74,10 +79,17 @@ export class Espeak {
   readonly #withheld: Map<string, Description>;
   /** Paths of the voices that were used. */
   readonly #paths = new Map<string, string>();
+  readonly #large: Espeak | null;
   #voice = '';
 
-  private constructor(module: Module, withheld: Map<string, Description>, textMax: number) {
+  private constructor(
+    module: Module,
+    withheld: Map<string, Description>,
+    textMax: number,
+    large: Espeak | null,
+  ) {
     this.#module = module;
+    this.#large = large;
     this.#withheld = withheld;
     this.#worker = new module.eSpeakNGWorker();
     this.#textMax = textMax;
@@ -85,14 +97,17 @@ export class Espeak {
 
   /** @returns the thread's only instance, shared by all engines */
   static load({ phonemeTextMax }: EspeakBounds): Promise<Espeak> {
-    const make = async () => {
+    const make = async (large: Espeak | null) => {
       const withheld = new Map<string, Description>();
-      return new Espeak(await initialise(trimmed(withheld, sharedEspeakData())), withheld, phonemeTextMax);
+      const module = await initialise(trimmed(withheld, sharedEspeakData()));
+      return new Espeak(module, withheld, phonemeTextMax, large);
     };
-    loaded ??= make().catch((error: unknown) => {
-      loaded = undefined;
-      throw error;
-    });
+    loaded ??= make(null)
+      .then(make)
+      .catch((error: unknown) => {
+        loaded = undefined;
+        throw error;
+      });
     return loaded;
   }
 
@@ -103,7 +118,8 @@ export class Espeak {
    */
   groups(text: string, voice: string): string[] {
     assert(text.length <= this.#textMax, 'text for espeak-ng is over its bound');
-    if (voice !== this.#voice) this.#setVoice(voice);
+    if (voice === largeVoice && this.#large !== null) return this.#large.groups(text, voice);
+    if (voice !== this.#voice) aside(() => this.#setVoice(voice));
     const ipa = this.#take(this.#worker.convert_to_phonemes(text, true));
     // Clause marks are dropped: pauses follow the punctuation of the text, not espeak-ng's reading of it.
     return ipa.split(/[\s|]+/).filter((group) => group !== '' && !/^_+$/.test(group));

@@ -1,7 +1,7 @@
 /** Turns atoms of text into phones, and finds the words of the text in what espeak-ng makes of them. */
 import { forgetLastMatch } from '../../../src/last-match.js';
 import type { Bounds } from '../../../src/limits.js';
-import type { Atom } from './clauses.js';
+import type { Atom, Clause } from './clauses.js';
 import type { Espeak } from './espeak.js';
 import { type EspeakVoice, ipaVoice } from './languages.js';
 
@@ -132,7 +132,7 @@ const shortWordMax = 3;
 const shortWordsMax = 3;
 
 /** The next atoms to pronounce at once: of one voice and within the bound. They do not end after a short word. */
-export const pieceOf = (atoms: readonly Atom[], from: number, lengthMax: number): Atom[] => {
+const pieceOf = (atoms: readonly Atom[], from: number, lengthMax: number): Atom[] => {
   const first = atoms[from]!;
   const piece = [first];
   let length = first.spoken.length;
@@ -152,6 +152,26 @@ export const pieceOf = (atoms: readonly Atom[], from: number, lengthMax: number)
   return piece;
 };
 
+/** What is pronounced at once in some clauses: the pieces of each. @param firstMax the bound of the first piece */
+export const piecesOf = (
+  clauses: readonly Pick<Clause, 'atoms'>[],
+  lengthMax: number,
+  firstMax = lengthMax,
+): Atom[][][] => {
+  let max = firstMax;
+  return clauses.map(({ atoms }) => {
+    const pieces: Atom[][] = [];
+    for (let at = 0; at < atoms.length; at += pieces.at(-1)!.length) {
+      pieces.push(pieceOf(atoms, at, max));
+      max = lengthMax;
+    }
+    return pieces;
+  });
+};
+
+/** UTF-16 units of a short text, whose pronunciation is kept. */
+const shortTextMax = 48;
+
 type PronunciationBounds = Pick<Bounds, 'pronunciationsKeptMs' | 'pronunciationsCachedMax'>;
 
 export class Pronouncer {
@@ -159,10 +179,10 @@ export class Pronouncer {
   readonly #espeak: Espeak;
   readonly #bounds: PronunciationBounds;
   /**
-   * Pronunciations of single atoms, the least recently used first. They are words of texts, so they are kept only
+   * What espeak-ng made of short texts, the least recently used first. They are words of callers, so they are kept only
    * while one is spoken.
    */
-  readonly #alone = new Map<string, Sequence>();
+  readonly #known = new Map<string, string[]>();
   #forgetting: NodeJS.Timeout | undefined;
 
   constructor(espeak: Espeak, phones: Phones, bounds: PronunciationBounds) {
@@ -171,12 +191,21 @@ export class Pronouncer {
     this.#bounds = bounds;
   }
 
-  /** @param atoms of one voice, without a pause between them, at most `bounds.phonemeTextMax` UTF-16 units in all */
-  pronounce(atoms: readonly Atom[]): SpokenAtom[] {
+  /**
+   * @param atoms of one voice, without a pause between them, at most `bounds.phonemeTextMax` UTF-16 units in all
+   * @param segment all pieces of the segment. The short ones in this voice are pronounced as well, and kept: espeak-ng would
+   *   change its voice again and again in a text of many scripts, which takes longer than to pronounce a word
+   */
+  pronounce(atoms: readonly Atom[], segment: readonly (readonly Atom[])[] = []): SpokenAtom[] {
     const [first] = atoms;
     if (first === undefined) return [];
     this.#forgetting ??= setTimeout(() => this.#forget(), this.#bounds.pronunciationsKeptMs).unref();
     this.#forgetting.refresh();
+    if (!this.#known.has(keyOf(textOf(atoms), first.voice)))
+      for (const piece of segment) {
+        const text = textOf(piece);
+        if (piece[0]?.voice === first.voice && text.length <= shortTextMax) this.#groups(text, first.voice);
+      }
     if (atoms.length === 1) return [this.#spell(this.#pronounceAlone(first))];
     const groups = this.#groups(textOf(atoms), first.voice);
     if (groups.length === atoms.length && atoms.every(({ spoken }) => plainWord.test(spoken)))
@@ -190,9 +219,18 @@ export class Pronouncer {
   }
 
   #groups(text: string, voice: EspeakVoice): string[] {
-    if (voice !== ipaVoice) return this.#espeak.groups(text, voice);
     // A stress mark begins a symbol of its own, as in what espeak-ng writes.
-    return text.split(/\s+/).map((group) => group.replace(/(?<!^)(?=[ˈˌ])/g, '_'));
+    if (voice === ipaVoice) return text.split(/\s+/).map((group) => group.replace(/(?<!^)(?=[ˈˌ])/g, '_'));
+    const key = keyOf(text, voice);
+    const groups = this.#known.get(key) ?? this.#espeak.groups(text, voice);
+    if (text.length > shortTextMax) return groups;
+    this.#known.delete(key);
+    this.#known.set(key, groups);
+    if (this.#known.size > this.#bounds.pronunciationsCachedMax) {
+      const [oldest] = this.#known.keys();
+      if (oldest !== undefined) this.#known.delete(oldest);
+    }
+    return groups;
   }
 
   #sequence(groups: readonly string[], voice: EspeakVoice): Sequence {
@@ -233,23 +271,16 @@ export class Pronouncer {
   }
 
   #forget(): void {
-    this.#alone.clear();
+    this.#known.clear();
     forgetLastMatch();
   }
 
   #pronounceAlone({ spoken, voice }: Atom): Sequence {
-    const key = `${voice} ${spoken}`;
-    const known = this.#alone.get(key);
-    if (known !== undefined) this.#alone.delete(key);
-    const sequence = known ?? this.#sequence(this.#groups(spoken, voice), voice);
-    this.#alone.set(key, sequence);
-    if (this.#alone.size > this.#bounds.pronunciationsCachedMax) {
-      const [oldest] = this.#alone.keys();
-      if (oldest !== undefined) this.#alone.delete(oldest);
-    }
-    return sequence;
+    return this.#sequence(this.#groups(spoken, voice), voice);
   }
 }
+
+const keyOf = (text: string, voice: EspeakVoice): string => `${voice} ${text}`;
 
 /** The text of several atoms for espeak-ng. */
 const textOf = (atoms: readonly Atom[]): string => {

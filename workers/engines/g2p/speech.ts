@@ -5,7 +5,7 @@ import type { SegmentRequest, Span } from '../../../src/threads/messages.js';
 import { clausesOf } from './clauses.js';
 import { Espeak } from './espeak.js';
 import { ipaVoice, spokenLanguage } from './languages.js';
-import { type Phones, type PhoneString, Pronouncer, pieceOf } from './pronunciation.js';
+import { type Phones, type PhoneString, Pronouncer, piecesOf } from './pronunciation.js';
 
 /** A word of a segment as espeak-ng pronounces it in the language of the voice. */
 export interface PhonemicWord {
@@ -172,28 +172,24 @@ export const phonemicWords = (
       pending = '';
     }
   };
-  for (const { atoms } of clausesOf(text, words, forms, undefined, spokenLanguage(language)))
-    for (let at = 0; at < atoms.length;) {
-      const { word, spoken: ipa, voice, before, after } = atoms[at]!;
-      if (voice === ipaVoice) {
-        add(
-          word,
-          ipa.split(/\s+/).filter((part) => part !== ''),
-          before,
-          after,
-          { isRaw: true },
-        );
-        at++;
+  const pieces = piecesOf(
+    clausesOf(text, words, forms, undefined, spokenLanguage(language)),
+    phonemeTextMax,
+  ).flat();
+  for (const piece of pieces) {
+    const isRaw = piece[0]!.voice === ipaVoice;
+    const spokenAtoms = isRaw ? [] : pronouncer.pronounce(piece, pieces);
+    for (const [place, { word, spoken: ipa, before, after }] of piece.entries()) {
+      if (isRaw) {
+        const ipas = ipa.split(/\s+/).filter((part) => part !== '');
+        add(word, ipas, before, after, { isRaw });
         continue;
       }
-      const piece = pieceOf(atoms, at, phonemeTextMax);
-      for (const [place, { ids, wordStart, joins }] of pronouncer.pronounce(piece).entries()) {
-        const atom = piece[place]!;
-        const starts = wordStart.flatMap((isStart, i) => (isStart === 1 || i === 0 ? [i] : []));
-        const ipas = starts.map((start, i) => symbols.ipaOf(ids.slice(start, starts[i + 1])));
-        add(atom.word, ipas, atom.before, atom.after, { joins });
-      }
-      at += piece.length;
+      const { ids, wordStart, joins } = spokenAtoms[place]!;
+      const starts = wordStart.flatMap((isStart, i) => (isStart === 1 || i === 0 ? [i] : []));
+      const ipas = starts.map((start, i) => symbols.ipaOf(ids.slice(start, starts[i + 1])));
+      add(word, ipas, before, after, { joins });
     }
+  }
   return found;
 };

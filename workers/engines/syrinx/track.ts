@@ -8,7 +8,7 @@
 import type { Bounds } from '../../../src/limits.js';
 import type { Atom, Clause, Ending } from '../g2p/clauses.js';
 import { type Terminal, terminals } from '../g2p/lexer.js';
-import { type Pronouncer, type SpokenAtom, pieceOf } from '../g2p/pronunciation.js';
+import { type Pronouncer, type SpokenAtom, piecesOf } from '../g2p/pronunciation.js';
 import type { PhoneSet } from './phones.js';
 
 /** Phones from a clause's start or end beyond which the nets see no difference. */
@@ -52,10 +52,12 @@ export class PhoneTrack {
   readonly wordFirst: Int32Array;
   readonly wordLast: Int32Array;
   readonly #clauses: readonly Clause[];
+  /** The pieces of each clause that are to come, and those of all clauses. */
+  readonly #pieces: readonly Atom[][][];
+  readonly #all: readonly Atom[][];
   readonly #means: TrackMeans;
   #clause = 0;
   #atom = 0;
-  #pieces = 0;
   #openClauseStart = 0;
   /** Phones of the open clause before the track's first. */
   #phonesBefore = 0;
@@ -66,6 +68,8 @@ export class PhoneTrack {
   constructor(clauses: readonly Clause[], words: number, means: TrackMeans) {
     this.#clauses = clauses;
     this.#means = means;
+    this.#pieces = piecesOf(clauses, means.bounds.phonemeTextMax, means.bounds.firstPhonemeTextMax);
+    this.#all = this.#pieces.flat();
     this.wordFirst = new Int32Array(words).fill(-1);
     this.wordLast = new Int32Array(words).fill(-1);
     if (clauses[0]?.continues !== true) this.#addPause('lead');
@@ -143,10 +147,9 @@ export class PhoneTrack {
   advance(): void {
     const { atoms, terminal, ending, continues } = this.#clauses[this.#clause]!;
     if (continues) this.#phonesBefore = placeMax;
-    const { firstPhonemeTextMax, phonemeTextMax } = this.#means.bounds;
-    const piece = pieceOf(atoms, this.#atom, this.#pieces++ === 0 ? firstPhonemeTextMax : phonemeTextMax);
+    const piece = this.#pieces[this.#clause]!.shift()!;
     this.#atom += piece.length;
-    for (const [place, spoken] of this.#means.pronouncer.pronounce(piece).entries())
+    for (const [place, spoken] of this.#means.pronouncer.pronounce(piece, this.#all).entries())
       this.#addAtom(piece[place]!, spoken, terminal);
     if (this.#atom === atoms.length) this.#endClause(ending);
   }
