@@ -343,7 +343,7 @@ export interface CallsOfOperators {
   /** All that are open. */
   withdrawInvitations: Call<{ readonly accountId: Id | null }, Nothing>;
   removeUser: Call<{ readonly userId: Id }, Nothing>;
-  reloadVoices: Call<Nothing, VoicesView>;
+  reloadVoices: Call<Nothing, Nothing>;
   /** Points of the last hour, day or week, or of 31 days. A restart keeps them. */
   history: Call<{ readonly range: HistoryRange }, HistoryView>;
   /** A page of the audit table, of 100 rows or the last one, the newest first. */

@@ -87,6 +87,7 @@ const sendParts = async (exchange: Exchange, name: string, parts: AsyncIterator<
     reply(exchange, { ...head, body: '' });
     return;
   }
+  if (!holdsAnswer(exchange, exchange.services.bounds.fileAnswerBytes)) return;
   const sender = new ResponseSender(exchange, head);
   const write = writerOf(exchange, sender);
   for (; part.done !== true; part = await parts.next()) if (!(await write(part.value))) return;
@@ -117,8 +118,7 @@ const csvRoute = (
     const answer = async (): Promise<void> => {
       const session = await sessions.demand(exchange, head);
       const parts = partsOf(head.query, session, (read) => door.inOrder(exchange, session.user, read));
-      if (holdsAnswer(exchange, exchange.services.bounds.fileAnswerBytes))
-        await sendParts(exchange, name, parts);
+      await sendParts(exchange, name, parts);
     };
     answer().catch((error: unknown) =>
       exchange.guard(() => (exchange.hasBegun ? exchange.fail(error) : replyFault(exchange, error))),

@@ -29,7 +29,7 @@ import { Query } from '../front/query.js';
 import { refusalOf, type RefusalReason } from '../refusals.js';
 import type { ActiveKey } from '../store/store.js';
 import { ipaOf } from '../text/ipa.js';
-import { formUnitsPerWordUnit } from '../text/lexicon.js';
+import { fitsWords, formCharactersMax } from '../text/lexicon.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault, replyRefusal } from './answers.js';
 import type { HearQuestion, Question } from './contract.js';
@@ -131,9 +131,8 @@ const hearBody: Parser = (bytes, head, bounds) => {
       `"${form.sign}" in the phonemes is not a sign of the IPA that voices know`,
       'spoken',
     );
-  // Speech is charged by its written words.
-  if (form.ipa.length > formUnitsPerWordUnit * word.length)
-    return refuseHearing(`The phonemes may have ${formUnitsPerWordUnit * word.length} characters`, 'spoken');
+  if (!fitsWords(form, word))
+    return refuseHearing(`The phonemes may have ${formCharactersMax(word)} characters`, 'spoken');
   return { ok: true, request: { ...request, text: word, pieces: [{ text: word, form }] } };
 };
 

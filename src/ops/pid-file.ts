@@ -59,8 +59,8 @@ export const runningServices = (dataDir: string): readonly RunningService[] => {
   const names = existsSync(dataDir) ? readdirSync(dataDir) : [];
   const services = names.flatMap((name) => {
     const port = Number(/^syrinx-(\d+)\.pid$/.exec(name)?.[1] ?? Number.NaN);
-    if (Number.isNaN(port)) return [];
     const path = join(dataDir, name);
+    if (Number.isNaN(port) || !statSync(path).isFile()) return [];
     const [pid = '', start = '', opsUrl = '', consoleUrl = ''] = readRegular(path).toString().split('\n');
     const isAlive = (): boolean => startOf(Number(pid)) === start;
     const addresses = { port, opsUrl, consoleUrl: consoleUrl || null };

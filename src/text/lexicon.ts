@@ -1,4 +1,5 @@
 /** A pronunciation lexicon: words and phrases with the form that is spoken in their place. */
+import { codePointCount } from './code-points.js';
 import { isWithin } from './language.js';
 import { addressesIn } from './normalise/normalise.js';
 import {
@@ -22,8 +23,12 @@ export interface LexiconEntry {
   readonly form: SpokenForm;
 }
 
-/** A spoken form that users of an account give may be as much longer than its word. */
-export const formUnitsPerWordUnit = 16;
+/** A spoken form that callers and users of an account give may be as much longer than its words, which are what is charged. */
+const formTimesMax = 16;
+/** The most characters of such a form: code points, as they are charged. */
+export const formCharactersMax = (words: string): number => formTimesMax * codePointCount(words);
+export const fitsWords = (form: SpokenForm, words: string): boolean =>
+  codePointCount('ipa' in form ? form.ipa : form.spelling) <= formCharactersMax(words);
 /** The most words of a phrase. */
 export const phraseWordsMax = 5;
 /** The most entries that differ only in case or language. */

@@ -102,8 +102,8 @@ t.test('voices: a damaged pack is named, and the others go on', async (t) => {
   t.match(before.reload, { running: false, message: null, atMs: null });
   /** @param message of the log at its end; @param count how often it has come then */
   const reload = async (message: string, count = 1): Promise<VoicesView> => {
-    const begun = await operator.call('reloadVoices', {});
-    t.ok(begun.reload.running);
+    // A reload that has begun is not refused for the size of its answer.
+    t.strictSame(await operator.call('reloadVoices', {}), {});
     await service.untilLogged(message, count);
     return operator.call('voices', {});
   };

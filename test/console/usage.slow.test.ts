@@ -161,6 +161,9 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
     for (; answer.status === 200 && open.length < 20; answer = await ask(member)) open.push(answer);
     t.equal(answer.status, 503);
     t.match(await answer.json(), { code: 'unavailable' });
+    const wrong = await member.ask('/api/usage.csv?step=day');
+    t.equal(wrong.status, 400, 'what is wrong with a question does not wait for room');
+    t.equal((await member.ask(`/api/usage.csv?${query}`, { method: 'HEAD' })).status, 200, 'nor a head');
     t.equal(open.length, limits.answerBytesInFlightMax / 2 / limits.fileAnswerBytes, 'half of all');
     const linesOf = async (response: Response): Promise<number> =>
       (await response.text()).split('\r\n').length;

@@ -43,6 +43,7 @@ const cases: readonly (readonly [text: string, wanted: string])[] = [
   ['<sub alias="a">x', 'x'],
   ['<sub alias="one"><sub alias="two">x</sub> y</sub>', '{x=two} y'],
   [`<sub alias="${'word '.repeat(40)}">x</sub>`, 'x'],
+  ['<sub alias="seventeen letters">𝐱</sub> <sub alias="sixteen letter s">𝐱</sub>', '𝐱 {𝐱=sixteen letter s}'],
   ['<speak><p>One.</p><p>Two.</p></speak>', 'One. Two.'],
   ['<prosody rate="slow">un</prosody>seen <emphasis level="strong">now</emphasis>', 'unseen now'],
   ['One<!-- two --> <?xml version="1.0"?>three', 'One three'],

@@ -300,8 +300,11 @@ const refuseImpostor = (path: string, head: Buffer): void => {
 /** `syrinx.json` of a pack whose voices have one language: what its files do not say, its owner does. */
 export const ownerFile = 'syrinx.json';
 
+/** How a pack names its language. BCP 47 asks programs to accept as many characters. */
+export type LanguageName = string & tags.MaxLength<35>;
+
 /** BCP 47. */
-export type LanguageTag = string & tags.Pattern<'^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$'>;
+export type LanguageTag = LanguageName & tags.Pattern<'^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$'>;
 
 interface OwnerSettings {
   readonly language?: LanguageTag;

@@ -6,7 +6,13 @@ import { writeSecret } from '../../src/accounts/secret-file.js';
 import type { Bounds } from '../../src/limits.js';
 import { readRegular } from '../../src/regular-file.js';
 import { AdministrationError } from '../../src/store/store.js';
-import { foldOf, formUnitsPerWordUnit, type LexiconEntry, variantsMax } from '../../src/text/lexicon.js';
+import {
+  fitsWords,
+  foldOf,
+  formCharactersMax,
+  type LexiconEntry,
+  variantsMax,
+} from '../../src/text/lexicon.js';
 import { CONSOLE_FILE, type EntryBounds, parsePlain } from './entries.js';
 
 type WriteBounds = EntryBounds & Pick<Bounds, 'consoleWordsMax' | 'consoleLexiconUnitsMax'>;
@@ -56,11 +62,9 @@ const addition = (
     throw refuse(`This cannot be an entry: ${findings[0]?.fault ?? 'the word begins with # or @'}`, 'spoken');
   const { written, form } = entry;
   let isChange = false;
-  // Speech is charged by its written words.
-  const formUnitsMax = formUnitsPerWordUnit * written.length;
-  if (('ipa' in form ? form.ipa : form.spelling).length > formUnitsMax)
+  if (!fitsWords(form, written))
     throw refuse(
-      `The spoken form of "${written}" may have ${formUnitsMax} characters: ${formUnitsPerWordUnit} for each of the word`,
+      `The spoken form of "${written}" may have ${formCharactersMax(written)} characters: ${formCharactersMax('a')} for each of the word`,
       'spoken',
     );
   const line = `${written}\t${spoken.trim()}`;

@@ -4,6 +4,7 @@
  * split anywhere, also within a tag. A `<` that begins no tag is text.
  */
 import { ipaOf } from '../../text/ipa.js';
+import { fitsWords } from '../../text/lexicon.js';
 import type { MarkedText, SpokenForm } from '../../text/replacements.js';
 import { isBlank } from '../../text/words.js';
 
@@ -16,8 +17,6 @@ const allTagsUnitsMax = 16_384;
 const allTagsMax = 1_024;
 /** UTF-16 units of the words between a tag and its end. */
 const contentUnitsMax = 256;
-/** A spoken form may be as much longer than its words, which are what is charged, as that of a number. */
-const formUnitsMax = (words: string): number => 16 * words.length;
 
 /** A name has one end: a tag that never closes would be tried with each. */
 const tag = /^<(?:(\/?)([A-Za-z][\w:.-]*)(?![\w:.-])((?:"[^"<]*"|'[^'<]*'|[^"'<>])*)|[!?][^<>]*)>/;
@@ -61,9 +60,6 @@ const formOf = (name: string, attributes: ReadonlyMap<string, string>): SpokenFo
   const phonemes = ipaOf(attributes.get('ph') ?? '');
   return 'ipa' in phonemes && phonemes.ipa !== '' ? { ipa: phonemes.ipa } : null;
 };
-
-const fits = (form: SpokenForm, words: string): boolean =>
-  ('ipa' in form ? form.ipa : form.spelling).length <= formUnitsMax(words);
 
 export class TagReader {
   #pieces: MarkedText[] = [];
@@ -137,7 +133,8 @@ export class TagReader {
     const open = this.#open;
     this.#open = null;
     if (open === null) return;
-    if (isWhole && !isBlank(open.words) && fits(open.form, open.words)) this.#emit(open.words, open.form);
+    if (isWhole && !isBlank(open.words) && fitsWords(open.form, open.words))
+      this.#emit(open.words, open.form);
     else this.#text(open.words);
   }
 

@@ -97,6 +97,17 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
     { 'model.onnx': {}, ...voice, 'syrinx.json': '{"blends": {"warm": "af_heart:two"}}' },
     /syrinx\.json: the blend "warm" must be at most 100 voices with weights, like af_heart:2\+bf_emma:1/,
   ],
+  'a blend of an infinite weight': [
+    {
+      ...{ 'model.onnx': {}, ...voice },
+      'syrinx.json': JSON.stringify({ blends: { warm: `af_heart:${'9'.repeat(400)}` } }),
+    },
+    /syrinx\.json: the blend "warm" must be at most 100 voices with weights/,
+  ],
+  'a language of which a list would be too wide': [
+    { 'model.onnx': {}, ...voice, 'syrinx.json': `{"language": "en${'-Latn'.repeat(100)}"}` },
+    /syrinx\.json: syrinx\.json\.language must be/,
+  ],
   'a blend of more voices than are allowed': [
     {
       ...{ 'model.onnx': {}, ...voice },

@@ -1,7 +1,7 @@
 /** The file beside every Piper voice, `NAME.onnx.json`. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
-import { checked, type SampleRateHz } from '../pack.js';
+import { checked, type LanguageName, type SampleRateHz } from '../pack.js';
 
 type Positive = number & tags.ExclusiveMinimum<0>;
 type Id = number & tags.Type<'uint32'>;
@@ -11,8 +11,8 @@ type Ids = readonly Id[] & tags.MaxItems<8>;
 /** The fields that are used, under their own names. */
 export interface PiperConfig {
   readonly audio: { readonly sample_rate: SampleRateHz };
-  readonly espeak?: { readonly voice?: string };
-  readonly language?: { readonly code?: string };
+  readonly espeak?: { readonly voice?: LanguageName };
+  readonly language?: { readonly code?: LanguageName };
   readonly inference?: {
     readonly noise_scale?: number & tags.Minimum<0>;
     /** Published voices have 1 to 2. */

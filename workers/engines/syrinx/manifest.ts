@@ -1,7 +1,7 @@
 /** What a manifest of the format syrinx-4 says, and whether it may. */
 import typia, { type tags } from 'typia';
 import { type Sex, VoicePackError } from '../../../src/threads/voices.js';
-import { type HeldFile, checked } from '../pack.js';
+import { type HeldFile, type LanguageTag, checked } from '../pack.js';
 import { missingPhones } from './phones.js';
 
 /** A file in the pack's own folder. */
@@ -38,7 +38,7 @@ type StyleRow = (number & tags.Minimum<-1> & tags.Maximum<1>)[] & tags.MinItems<
 export interface Manifest {
   readonly format: 'syrinx-4';
   readonly name: string;
-  readonly language: string;
+  readonly language: LanguageTag;
   readonly sampleRateHz: 24000;
   readonly licence: string;
   readonly files: { readonly encoder: GraphFile; readonly frames: GraphFile; readonly decoder: GraphFile };
