@@ -44,13 +44,13 @@ const budgets: Readonly<Record<string, number>> = {
   'src/front': 6_630,
   'src/ops': 312,
   'src/speech': 2_921,
-  'src/store': 6_380,
+  'src/store': 6_348,
   'src/text': 6_490,
-  'src/threads': 3_502,
+  'src/threads': 3_498,
   workers: 1_260,
   'workers/actor': 1_290,
   'workers/audio': 1_810,
-  'workers/engines': 14_060,
+  'workers/engines': 14_039,
   'workers/lexicons': 500,
 };
 

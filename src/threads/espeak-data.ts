@@ -9,19 +9,15 @@ const key = 'espeak-ng.data';
 /** Reads the data for all threads that start later. @throws if the file is missing or incomplete */
 export const shareEspeakData = async (): Promise<void> => {
   const entry = createRequire(import.meta.url).resolve('@echogarden/espeak-ng-emscripten');
-  const file = await open(join(dirname(entry), key), 'r');
-  try {
-    const { size } = await file.stat();
-    const bytes = new Uint8Array(new SharedArrayBuffer(size));
-    for (let at = 0; at < size;) {
-      const { bytesRead } = await file.read(bytes, at, size - at, at);
-      if (bytesRead === 0) throw new Error(`${key} is not complete: install the packages again`);
-      at += bytesRead;
-    }
-    setEnvironmentData(key, bytes.buffer);
-  } finally {
-    await file.close();
+  await using file = await open(join(dirname(entry), key), 'r');
+  const { size } = await file.stat();
+  const bytes = new Uint8Array(new SharedArrayBuffer(size));
+  for (let at = 0; at < size;) {
+    const { bytesRead } = await file.read(bytes, at, size - at, at);
+    if (bytesRead === 0) throw new Error(`${key} is not complete: install the packages again`);
+    at += bytesRead;
   }
+  setEnvironmentData(key, bytes.buffer);
 };
 
 /** The shared data; `undefined` in a program that has not called `shareEspeakData`. */

@@ -90,12 +90,8 @@ const alignWeights = async (folder: string, name: string): Promise<void> => {
       await rm(`${weightsPath}.aligned`);
       return;
     }
-    const source = await open(weightsPath, 'r');
-    try {
-      for (const { from, size, to } of moves) await target.copy(source, from, size, to);
-    } finally {
-      await source.close();
-    }
+    await using source = await open(weightsPath, 'r');
+    for (const { from, size, to } of moves) await target.copy(source, from, size, to);
     await writeFile(modelPath, model);
   } finally {
     await target.close();
@@ -136,12 +132,8 @@ const exists = (path: string): Promise<boolean> =>
 /** onnxruntime does not wait for the disk. */
 const syncFiles = async (folder: string): Promise<void> => {
   for (const name of await readdir(folder)) {
-    const file = await open(join(folder, name), 'r');
-    try {
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await using file = await open(join(folder, name), 'r');
+    await file.sync();
   }
 };
 

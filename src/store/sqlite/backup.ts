@@ -69,14 +69,10 @@ const verifyFile = (path: string, remedy: string, bounds: SqliteBounds): Content
   if (stats === undefined) throw new AdministrationError(`There is no file ${path}`);
   if (!stats.isFile()) throw new AdministrationError(`${path} is not a file`);
   try {
-    const database = openToRead(path, bounds);
-    try {
-      const findings = stats.size === 0 ? ['the file is empty'] : findDamage(database, path);
-      if (findings.length > 0) throw damage(path, findings, remedy);
-      return readContents(database, path);
-    } finally {
-      database.close();
-    }
+    using database = openToRead(path, bounds);
+    const findings = stats.size === 0 ? ['the file is empty'] : findDamage(database, path);
+    if (findings.length > 0) throw damage(path, findings, remedy);
+    return readContents(database, path);
   } catch (error) {
     throw toFileError(path, error);
   }
@@ -97,14 +93,12 @@ export const verifyStore = (dataDir: string, bounds: SqliteBounds): Contents => 
   if (!existsSync(path)) throw missingStore(path);
   const mark = readCommitMark(dataDir, true);
   const contents = verifyFile(path, restoreRemedy, bounds);
-  const database = openToRead(path, bounds);
+  using database = openToRead(path, bounds);
   try {
     checkCommitMark(dataDir, mark, database);
     return contents;
   } catch (error) {
     throw toStoreError(dataDir, error);
-  } finally {
-    database.close();
   }
 };
 
@@ -121,19 +115,17 @@ const snapshot = (database: DatabaseSync, target: string): void => {
  * @throws an error of SQLite if the disk of the target is full
  */
 export const copyBackup = (source: string, target: string, bounds: SqliteBounds): void => {
-  const database = openToRead(source, bounds);
+  using database = openToRead(source, bounds);
   try {
     snapshot(database, target);
   } catch (error) {
     throw sqliteKind(error) === sqlite.full ? error : toFileError(source, error);
-  } finally {
-    database.close();
   }
 };
 
 const copyStore = (dataDir: string, temporary: string, bounds: SqliteBounds): void => {
   const mark = readCommitMark(dataDir);
-  const database = openToRead(storePath(dataDir), bounds);
+  using database = openToRead(storePath(dataDir), bounds);
   try {
     checkOrigin(database, storePath(dataDir));
     checkCommitMark(dataDir, mark, database);
@@ -142,8 +134,6 @@ const copyStore = (dataDir: string, temporary: string, bounds: SqliteBounds): vo
     if (sqliteKind(error) === sqlite.full)
       throw new AdministrationError(`The disk of ${temporary} is full: make room on it`);
     throw toStoreError(dataDir, error);
-  } finally {
-    database.close();
   }
 };
 

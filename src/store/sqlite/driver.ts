@@ -16,13 +16,11 @@ export const sqliteStore = (dataDir: string, bounds: SqliteBounds): StoreDriver 
     return new SqliteAdministration(dataDir, bounds);
   },
   readUsage: async (period) => {
-    const database = openExisting(dataDir, bounds);
+    using database = openExisting(dataDir, bounds);
     try {
       return await readUsage(new Statements(database), period);
     } catch (error) {
       throw toStoreError(dataDir, error);
-    } finally {
-      database.close();
     }
   },
 });

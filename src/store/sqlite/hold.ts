@@ -72,4 +72,8 @@ export class StoreHold {
   release(): void {
     if (this.#database.isOpen) this.#database.close();
   }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
 }

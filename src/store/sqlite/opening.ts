@@ -41,23 +41,19 @@ const create = (dataDir: string): void => {
 const createUnlessThere = (dataDir: string, bounds: SqliteBounds): void => {
   const path = storePath(dataDir);
   if (isThere(path)) return;
-  const hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
-  try {
-    // Another process may have been faster.
-    if (isThere(path)) return;
-    checkNotRestoring(dataDir);
-    // The files beside a store show that there was one.
-    const left = [logPath(dataDir), commitMarkPath(dataDir)].find((name) => existsSync(name));
-    if (left !== undefined)
-      throw new StoreError(
-        'missing',
-        `There is no store at ${path}, but there was one, which left ${left}: put it back, or restore a backup ` +
-          `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
-      );
-    create(dataDir);
-  } finally {
-    hold.release();
-  }
+  using _hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
+  // Another process may have been faster.
+  if (isThere(path)) return;
+  checkNotRestoring(dataDir);
+  // The files beside a store show that there was one.
+  const left = [logPath(dataDir), commitMarkPath(dataDir)].find((name) => existsSync(name));
+  if (left !== undefined)
+    throw new StoreError(
+      'missing',
+      `There is no store at ${path}, but there was one, which left ${left}: put it back, or restore a backup ` +
+        `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
+    );
+  create(dataDir);
 };
 
 /**
@@ -70,15 +66,13 @@ const checkReached = (dataDir: string, bounds: SqliteBounds): void => {
   const mark = readCommitMark(dataDir);
   if (mark === null) return;
   checkNotRestoring(dataDir);
-  const database = new DatabaseSync(storePath(dataDir), { readOnly: true, timeout: bounds.storeBusyMsMax });
+  using database = new DatabaseSync(storePath(dataDir), { readOnly: true, timeout: bounds.storeBusyMsMax });
   try {
     checkOrigin(database, storePath(dataDir));
     checkCommitMark(dataDir, mark, database);
   } catch (error) {
     // The schema is not the one that the file claims: `openExisting` reports that.
     if (sqliteKind(error) !== sqlite.error) throw error;
-  } finally {
-    database.close();
   }
 };
 

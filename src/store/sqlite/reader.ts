@@ -88,7 +88,8 @@ export class SqliteReader implements StoreReader {
 
 /** See `StoreDriver.openReader`. */
 export const openReader = (dataDir: string, bounds: SqliteBounds, writer: number): SqliteReader => {
-  const { database, hold } = openDatabase(dataDir, bounds);
+  const { database: opened, hold } = openDatabase(dataDir, bounds);
+  using database = opened;
   let reader: SqliteReader | undefined;
   try {
     verifyAtStart(dataDir, database, bounds.storeCheckBytesMax);
@@ -99,7 +100,5 @@ export const openReader = (dataDir: string, bounds: SqliteBounds, writer: number
     reader?.close();
     hold.release();
     throw error;
-  } finally {
-    database.close();
   }
 };

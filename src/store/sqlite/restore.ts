@@ -81,16 +81,13 @@ const isDamage = (path: string, error: unknown): boolean => {
 
 /** Whether the store is undamaged and lacks nothing that the commit mark counts. Changes neither file nor log. */
 const isWhole = (dataDir: string, path: string, bounds: SqliteBounds): boolean => {
-  let database: DatabaseSync | undefined;
   try {
     const mark = readCommitMark(dataDir);
-    database = new DatabaseSync(path, { readOnly: true, timeout: bounds.storeBusyMsMax });
+    using database = new DatabaseSync(path, { readOnly: true, timeout: bounds.storeBusyMsMax });
     checkCommitMark(dataDir, mark, database);
     return findDamage(database, path).length === 0;
   } catch (error) {
     return !isDamage(path, error);
-  } finally {
-    database?.close();
   }
 };
 
@@ -99,14 +96,11 @@ const isWhole = (dataDir: string, path: string, bounds: SqliteBounds): boolean =
  * open, even one that ignores the hold.
  */
 const foldLog = (path: string, bounds: SqliteBounds): void => {
-  let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(path, { timeout: bounds.storeBusyMsMax });
+    using database = new DatabaseSync(path, { timeout: bounds.storeBusyMsMax });
     database.exec('PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE');
   } catch (error) {
     isDamage(path, error);
-  } finally {
-    database?.close();
   }
 };
 
@@ -170,12 +164,8 @@ const replaceStore = (
 
 /** A session or a link that ended since the backup must not come back. */
 const endSessions = (path: string): void => {
-  const database = new DatabaseSync(path);
-  try {
-    if (pragma(database, 'user_version') >= 5) database.exec('DELETE FROM sessions; DELETE FROM links');
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(path);
+  if (pragma(database, 'user_version') >= 5) database.exec('DELETE FROM sessions; DELETE FROM links');
 };
 
 const refuseOwnFile = (dataDir: string, source: string): void => {
@@ -194,10 +184,9 @@ export const restore = (dataDir: string, file: string, nowMs: number, bounds: Sq
   const source = resolve(file);
   refuseOwnFile(dataDir, source);
   const contents = verifyBackup(source, bounds);
-  let hold: StoreHold | undefined;
   try {
     makeFolder(dataDir);
-    hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
+    using _hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
     const path = locate(dataDir);
     const fresh = `${path}.new`;
     for (const left of [fresh, `${fresh}-journal`]) rmSync(left, { force: true });
@@ -215,7 +204,5 @@ export const restore = (dataDir: string, file: string, nowMs: number, bounds: Sq
     }
   } catch (error) {
     throw toFileError(file, toStoreError(dataDir, error));
-  } finally {
-    hold?.release();
   }
 };

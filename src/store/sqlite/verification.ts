@@ -36,13 +36,9 @@ const readSchema = (database: DatabaseSync): SchemaRow[] =>
   );
 
 const schemaOf = (version: number): SchemaRow[] => {
-  const database = new DatabaseSync(':memory:');
-  try {
-    for (const script of migrations.slice(0, version)) database.exec(script);
-    return readSchema(database);
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(':memory:');
+  for (const script of migrations.slice(0, version)) database.exec(script);
+  return readSchema(database);
 };
 
 /** Without its triggers a store has wrong balances; without its unique indexes it charges twice. */

@@ -367,14 +367,12 @@ class Reader {
  * @throws {VoicePackError} if the file is not a whole ONNX model
  */
 export const readModel = (file: ModelFile): Model => {
-  const source = new FileBytes(file.openPath);
+  using source = new FileBytes(file.openPath);
   try {
     return new Reader(source, file).model();
   } catch (error) {
     if (!(error instanceof WireError || error instanceof GraphError || error instanceof RangeError))
       throw error;
     throw new VoicePackError(`${file.path}: not a whole ONNX model (${error.message}): download it again`);
-  } finally {
-    source.close();
   }
 };

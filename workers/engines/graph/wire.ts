@@ -25,7 +25,6 @@ export class FileBytes implements ByteSource {
   readonly #page = Buffer.allocUnsafe(pageBytes);
   #pageFrom = 0;
   #pageTo = 0;
-  #isClosed = false;
 
   constructor(path: string) {
     this.#file = openSync(path, 'r');
@@ -51,10 +50,8 @@ export class FileBytes implements ByteSource {
     return into;
   }
 
-  /** Idempotent. */
-  close(): void {
-    if (!this.#isClosed) closeSync(this.#file);
-    this.#isClosed = true;
+  [Symbol.dispose](): void {
+    closeSync(this.#file);
   }
 }
 

@@ -42,12 +42,8 @@ export class WeightsFile {
       await this.#file.write(held, 0, held.length, offset);
       return;
     }
-    const source = await open(tensor.data.file, 'r');
-    try {
-      await this.copy(source, tensor.data.offset, sizeOf(tensor), offset);
-    } finally {
-      await source.close();
-    }
+    await using source = await open(tensor.data.file, 'r');
+    await this.copy(source, tensor.data.offset, sizeOf(tensor), offset);
   }
 
   /** Copies from another file, in pieces. */
@@ -169,7 +165,7 @@ export const withWeights = (model: Model): Model => {
       initialisers: new Map([...model.initialisers].map(([name, tensor]) => [name, held(tensor)])),
     };
   } finally {
-    for (const source of files.values()) source.close();
+    for (const source of files.values()) source[Symbol.dispose]();
   }
 };
 
@@ -214,13 +210,9 @@ export const writeModels = async (
     await weights.close();
   }
   for (const [name, model] of Object.entries(models)) {
-    const file = await open(join(folder, `${name}.onnx`), 'wx');
-    try {
-      await file.writeFile(modelMessage(model, (tensor) => places.get(keyOf(tensor))));
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await using file = await open(join(folder, `${name}.onnx`), 'wx');
+    await file.writeFile(modelMessage(model, (tensor) => places.get(keyOf(tensor))));
+    await file.sync();
   }
 };
 
