@@ -35,10 +35,10 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 const budgets: Readonly<Record<string, number>> = {
   scripts: 26_550,
   src: 4_510,
-  'src/accounts': 3_100,
+  'src/accounts': 3_070,
   'src/api': 2_080,
   'src/client': 1_560,
-  'src/console': 3_114,
+  'src/console': 3_098,
   'src/console/web': 8_965,
   'src/dialects': 2_645,
   'src/front': 6_630,
@@ -51,7 +51,7 @@ const budgets: Readonly<Record<string, number>> = {
   'workers/actor': 1_290,
   'workers/audio': 1_810,
   'workers/engines': 14_039,
-  'workers/lexicons': 500,
+  'workers/lexicons': 498,
 };
 
 /** The nearest folder around a file that has a budget. What trains the voices has none. */

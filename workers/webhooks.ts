@@ -10,7 +10,7 @@ import { writeSecret } from '../src/accounts/secret-file.js';
 import type { SendResult, Webhook, WebhookMessage, Webhooks } from '../src/accounts/webhooks.js';
 import type { Bounds } from '../src/limits.js';
 import { readRegular } from '../src/regular-file.js';
-import { AdministrationError } from '../src/store/store.js';
+import { AdministrationError, invalid } from '../src/store/store.js';
 import { readInThread } from '../src/threads/reader.js';
 import type { WebhookMail, WebhookThreadData } from './webhook.js';
 import { hostOf, reachOf } from './webhook-reach.js';
@@ -28,7 +28,7 @@ export interface WebhooksOptions {
 
 export const openWebhooks = ({ allow, bounds, folder }: WebhooksOptions): Webhooks => {
   const pathOf = (accountId: number): string => join(folder, `${accountId}.json`);
-  const refuse = (message: string) => new AdministrationError(message, 'badRequest', 'url');
+  const refuse = (message: string) => invalid('url', message);
   const stopping = new AbortController();
 
   const read = (accountId: number): Webhook | null => {

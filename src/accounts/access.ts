@@ -11,6 +11,9 @@ import type { Bounds } from '../limits.js';
 import type { Role, StoredLink, StoredUser, User } from '../store/people.js';
 import {
   AdministrationError,
+  conflict,
+  invalid,
+  notFound,
   type StoreAdministration,
   type StoreTransaction,
   type StoreView,
@@ -129,8 +132,7 @@ export class Access {
         await this.#record(store, known, 'user.recover', known.name, `from ${address}`);
         return this.#sessions.open(store, { ...known, password: hashed });
       }
-      if ((await store.countOperators()) > 0)
-        throw new AdministrationError('The console was claimed already: sign in', 'conflict');
+      if ((await store.countOperators()) > 0) throw conflict('The console was claimed already: sign in');
       const user = await this.#addUser(store, name, hashed, link);
       await this.#record(store, user, 'console.claim', user.name, `from ${address}`);
       return this.#sessions.open(store, user);
@@ -206,8 +208,7 @@ export class Access {
     const hashed = await this.#passwords.hash(password);
     await this.#store.transact(async (store) => {
       const user = await this.#sessions.userOf(store, hash);
-      if (user.password !== stored)
-        throw new AdministrationError('The password was changed meanwhile: sign in again', 'conflict');
+      if (user.password !== stored) throw conflict('The password was changed meanwhile: sign in again');
       await store.setPassword(userId, hashed);
       await store.endSessions({ userId, exceptHash: hash });
       await this.#record(store, user, 'user.changePassword', name);
@@ -220,10 +221,7 @@ export class Access {
       const account = accountId === null ? null : await findAccount(store, actor, { accountId });
       await store.removeLinks({ expiredAtMs: this.#nowMs() });
       if ((await store.countLinks()) >= this.#bounds.linksMax)
-        throw new AdministrationError(
-          'There are too many open invitations: withdraw some, or wait until they expire',
-          'conflict',
-        );
+        throw conflict('There are too many open invitations: withdraw some, or wait until they expire');
       const expiresAtMs = this.#nowMs() + this.#bounds.invitationMsMax;
       const link = await this.#addLink(store, { kind: 'invitation', accountId, expiresAtMs });
       await this.#record(store, actor, 'user.invite', inviteeOf(account));
@@ -259,10 +257,9 @@ export class Access {
   removeUser(hash: string, removedId: number): Promise<void> {
     return this.#operate(hash, async (store, actor) => {
       const user = await store.findUser({ userId: removedId });
-      if (user === null)
-        throw new AdministrationError('There is no such user: it may have been removed', 'notFound');
+      if (user === null) throw notFound('There is no such user: it may have been removed');
       if (user.role === 'operator' && (await store.countOperators()) === 1)
-        throw new AdministrationError('This is the only operator: invite another one first', 'conflict');
+        throw conflict('This is the only operator: invite another one first');
       await store.removeUser(removedId);
       // One of them may be a way back in. Who made each is not stored.
       if (user.role === 'operator') await store.removeLinks({ kind: 'invitation' });
@@ -297,10 +294,7 @@ export class Access {
   ): Promise<StoredLink> {
     const link = await view.findLink(hashToken(token));
     if (link !== null && kinds.includes(link.kind) && this.#nowMs() < link.expiresAtMs) return link;
-    throw new AdministrationError(
-      `This ${what} was used, has expired or was replaced: ${remedy}`,
-      'notFound',
-    );
+    throw notFound(`This ${what} was used, has expired or was replaced: ${remedy}`);
   }
 
   #findInvitation(view: StoreView, token: string): Promise<StoredLink> {
@@ -309,16 +303,12 @@ export class Access {
 
   async #refuseTaken(view: StoreView, name: string): Promise<void> {
     if ((await view.findUser({ handle: handleOf(name) })) !== null)
-      throw new AdministrationError('Somebody has this name: choose another one', 'conflict', 'name');
+      throw conflict('Somebody has this name: choose another one', 'name');
   }
 
   async #unknownOperator(view: StoreView, name: string): Promise<AdministrationError> {
     const names = (await view.listUsers(null)).map((operator) => operator.name);
-    return new AdministrationError(
-      `No operator is named "${name}": give the name of one (${names.join(', ')})`,
-      'badRequest',
-      'name',
-    );
+    return invalid('name', `No operator is named "${name}": give the name of one (${names.join(', ')})`);
   }
 
   async #addLink(store: StoreTransaction, link: StoredLink): Promise<OneTimeLink> {

@@ -6,6 +6,8 @@ import { randomBytes } from 'node:crypto';
 import { noSpeakingDefaults, type SpeakingDefaults } from '../api/speech-settings.js';
 import {
   AdministrationError,
+  conflict,
+  invalid,
   type Account,
   type KeyProperties,
   type ListedKey,
@@ -76,11 +78,7 @@ const freeName = async (view: StoreView): Promise<string> => {
 const refuseTaken = async (view: StoreView, name: string): Promise<void> => {
   const taken = (await view.accountNames()).find((other) => handleOf(other) === handleOf(name));
   if (taken !== undefined)
-    throw new AdministrationError(
-      `There is an account "${taken}" already: give another name`,
-      'conflict',
-      'name',
-    );
+    throw conflict(`There is an account "${taken}" already: give another name`, 'name');
 };
 
 /** The name of an account is unique, and a deleted one gives its name up. */
@@ -263,10 +261,7 @@ export class Administration {
       const account = await findAccount(store, actor, target);
       const { accountId, name, balance } = account;
       if (account.metered === isMetered)
-        throw new AdministrationError(
-          `Account "${name}" is ${isMetered ? 'metered' : 'not metered'} already`,
-          'conflict',
-        );
+        throw conflict(`Account "${name}" is ${isMetered ? 'metered' : 'not metered'} already`);
       await store.setMetered(accountId, isMetered);
       if (isMetered) await this.#grant(acting, account, credits + Math.max(0, -balance));
       const details = isMetered ? `${inCredits(credits)} more` : inCredits(null);
@@ -298,10 +293,7 @@ export class Administration {
     return this.#act(async ({ store, actor, record }) => {
       const key = await findKey(store, actor, target);
       if (key.revokedAtMs !== null)
-        throw new AdministrationError(
-          `Key ${key.prefix}... was revoked, and stays so: create another one`,
-          'conflict',
-        );
+        throw conflict(`Key ${key.prefix}... was revoked, and stays so: create another one`);
       checkInstalled(checked, installed, key);
       const byOperator = restrictedBy(actor, checked, key.byOperator);
       const changed = { ...key, ...checked, byOperator };
@@ -422,10 +414,9 @@ export class Administration {
   async #credit(acting: Acting, account: Account, credits: number): Promise<void> {
     const { metered, name } = account;
     if (!metered)
-      throw new AdministrationError(
+      throw conflict(
         `Account "${name}" is not metered: it needs no credit. To let it spend ` +
           `${inCredits(credits)} and no more: npm run keys -- meter "${name}" on --credits ${credits}`,
-        'conflict',
       );
     await this.#grant(acting, account, credits);
     await acting.record('account.credit', name, inCredits(credits));
@@ -433,7 +424,7 @@ export class Administration {
 
   async #grant({ store }: Acting, { accountId, balance }: Account, credits: number): Promise<void> {
     if (balance + credits > CREDITS_MAX)
-      throw new AdministrationError(`A balance is at most ${CREDITS_MAX} credits`, 'badRequest', 'credits');
+      throw invalid('credits', `A balance is at most ${CREDITS_MAX} credits`);
     if (credits > 0) await store.grant(accountId, credits, this.#nowMs());
   }
 }

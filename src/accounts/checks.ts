@@ -1,6 +1,6 @@
 /** What names, credits and properties of keys may be. */
 import type { SpeakingDefaults } from '../api/speech-settings.js';
-import { AdministrationError, type KeyProperties } from '../store/store.js';
+import { invalid, type KeyProperties } from '../store/store.js';
 import { looksLikeKey } from './keys.js';
 
 /** Credits of one grant, of a balance after it, and of a limit: far below the largest exact integer. */
@@ -14,11 +14,7 @@ const EXPIRY_MS_MAX = Date.UTC(10_000, 0, 1) - 1;
 
 export const checkCredits = (credits: number, min: number, field = 'credits'): void => {
   if (!Number.isSafeInteger(credits) || credits < min || credits > CREDITS_MAX)
-    throw new AdministrationError(
-      `Credits are a whole number from ${min} to ${CREDITS_MAX}`,
-      'badRequest',
-      field,
-    );
+    throw invalid(field, `Credits are a whole number from ${min} to ${CREDITS_MAX}`);
 };
 
 /** Names are compared without case, and in one Unicode form, so that names which look alike are equal. */
@@ -32,11 +28,10 @@ export const isName = (name: string): boolean =>
 
 export const checkName = (what: string, name: string): void => {
   if (!isName(name))
-    throw new AdministrationError(
+    throw invalid(
+      'name',
       `The name of ${what} has 1 to ${NAME_MAX} printable characters, no space at either end, and does not look like ` +
         'a key',
-      'badRequest',
-      'name',
     );
 };
 
@@ -47,10 +42,9 @@ const actorNames = ['command line', 'service', 'nobody'];
 export const refuseImpostor = (name: string): void => {
   const isMixed = /\p{Script=Latin}/u.test(name) && /[\p{Script=Cyrillic}\p{Script=Greek}]/u.test(name);
   if (isMixed || actorNames.includes(handleOf(name).replace(/\s+/g, ' ')))
-    throw new AdministrationError(
-      `A user is not named ${actorNames.join(', ')}, nor in letters of several scripts: choose another name`,
-      'badRequest',
+    throw invalid(
       'name',
+      `A user is not named ${actorNames.join(', ')}, nor in letters of several scripts: choose another name`,
     );
 };
 
@@ -61,35 +55,29 @@ export const checkProperties = (changes: Partial<KeyProperties>, nowMs: number):
   if (name !== undefined && name !== '') checkName('a key', name);
   if (expiresAtMs !== undefined && expiresAtMs !== null)
     if (!Number.isSafeInteger(expiresAtMs) || expiresAtMs <= nowMs || expiresAtMs > EXPIRY_MS_MAX)
-      throw new AdministrationError(
-        'A key expires in the future, and before the year 10000',
-        'badRequest',
-        'expiresAtMs',
-      );
+      throw invalid('expiresAtMs', 'A key expires in the future, and before the year 10000');
   if (creditLimit !== undefined && creditLimit !== null) checkCredits(creditLimit, 0, 'creditLimit');
   if (voices === undefined || voices === null) return changes;
   const distinct = [...new Set(voices)];
   // Stores and lists separate them by commas.
   const isId = (id: string): boolean => /^[^\s,\p{C}]+$/u.test(id) && id.length <= VOICE_ID_MAX;
   if (distinct.length < 1 || distinct.length > VOICES_MAX || !distinct.every(isId))
-    throw new AdministrationError(
-      `A key names 1 to ${VOICES_MAX} voices by their ids, as the speaker list has them`,
-      'badRequest',
+    throw invalid(
       'voices',
+      `A key names 1 to ${VOICES_MAX} voices by their ids, as the speaker list has them`,
     );
   return { ...changes, voices: distinct };
 };
 
 export const checkSpeaking = ({ speed, lexiconId }: Partial<SpeakingDefaults>): void => {
   if (speed !== undefined && speed !== null && !(speed >= 0.5 && speed <= 2))
-    throw new AdministrationError('A speed is a number from 0.5 to 2', 'badRequest', 'speed');
+    throw invalid('speed', 'A speed is a number from 0.5 to 2');
   if (lexiconId === undefined || lexiconId === null) return;
   // It is the name of a folder.
   if (!/^[^\s./\\\p{C}][^/\\\p{C}]*$/u.test(lexiconId) || lexiconId.length > NAME_MAX)
-    throw new AdministrationError(
-      'The name of a lexicon is that of its folder in lexicons/named, of at most 64 characters, without a path',
-      'badRequest',
+    throw invalid(
       'lexiconId',
+      'The name of a lexicon is that of its folder in lexicons/named, of at most 64 characters, without a path',
     );
 };
 
@@ -101,7 +89,7 @@ const checkLexicon = ({ lexiconId }: Partial<SpeakingDefaults>, known: readonly 
     names.length === 0
       ? 'make its folder in lexicons/named of the data folder first'
       : `choose from ${names.join(', ')}`;
-  throw new AdministrationError(`There is no lexicon "${lexiconId}": ${remedy}`, 'badRequest', 'lexiconId');
+  throw invalid('lexiconId', `There is no lexicon "${lexiconId}": ${remedy}`);
 };
 
 /**
@@ -110,11 +98,7 @@ const checkLexicon = ({ lexiconId }: Partial<SpeakingDefaults>, known: readonly 
 const checkVoices = ({ voices }: Partial<KeyProperties>, known: readonly string[]): void => {
   const unknown = voices?.find((id) => !known.includes(id));
   if (unknown !== undefined)
-    throw new AdministrationError(
-      `No voice ${unknown} is installed: choose from ${known.join(', ')}`,
-      'badRequest',
-      'voices',
-    );
+    throw invalid('voices', `No voice ${unknown} is installed: choose from ${known.join(', ')}`);
 };
 
 /** What a service has that a key may name; what is absent is not known, and then any name is taken. */

@@ -5,7 +5,13 @@ import type { Bounds } from '../limits.js';
 import { monotonicMs } from '../monotonic.js';
 import type { StorePlace } from '../store/driver.js';
 import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from '../store/store.js';
-import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
+import {
+  AdministrationError,
+  conflict,
+  StoreError,
+  type KeyProperties,
+  type Objection,
+} from '../store/store.js';
 import type { SpeakingDefaults } from '../api/speech-settings.js';
 import type { ListedAccount, ListedKey, StoreView } from '../store/store.js';
 import type { ActFilter } from '../store/people.js';
@@ -352,7 +358,7 @@ const callsOver = (
     testWebhook: async (by: By, question: OfAccount) => {
       const { accountId, name: account } = await accountOf(by, question);
       const webhook = webhooks.read(accountId);
-      if (webhook === null) throw new AdministrationError('The account has no webhook: set one', 'conflict');
+      if (webhook === null) throw conflict('The account has no webhook: set one');
       if (called.has(accountId) || testing >= bounds.webhooksAtOnceMax / 2)
         throw new AdministrationError(
           'Other messages are being sent. Try again in 10 seconds',

@@ -8,6 +8,8 @@ import type { Bounds } from '../limits.js';
 import type { StoredToken, StoredUser, User } from '../store/people.js';
 import {
   AdministrationError,
+  conflict,
+  notFound,
   StoreError,
   type StoreAdministration,
   type StoreTransaction,
@@ -137,17 +139,10 @@ export class Sessions {
       const nowMs = this.#nowMs();
       const tokens = await this.#tokensOf(store, userId);
       if (tokens.some((other) => other.name === name))
-        throw new AdministrationError(
-          'You have a token of this name: choose another one, or revoke it',
-          'conflict',
-          'name',
-        );
+        throw conflict('You have a token of this name: choose another one, or revoke it', 'name');
       const { tokensPerUserMax } = this.#bounds;
       if (tokens.length >= tokensPerUserMax)
-        throw new AdministrationError(
-          `A user has ${tokensPerUserMax} tokens at most: revoke one first`,
-          'conflict',
-        );
+        throw conflict(`A user has ${tokensPerUserMax} tokens at most: revoke one first`);
       // One of this name may have expired.
       await store.endSessions({ userId, token: name });
       const token = newProgramToken();
@@ -164,7 +159,7 @@ export class Sessions {
       const user = await this.userOf(store, hash);
       const { userId } = user;
       if (!(await store.listTokens(userId)).some((token) => token.name === name))
-        throw new AdministrationError('You have no token of this name', 'notFound', 'name');
+        throw notFound('You have no token of this name', 'name');
       await store.endSessions({ userId, token: name });
       await record(store, user, { atMs: this.#nowMs(), action: 'token.revoke', subject: name, details: '' });
     });

@@ -40,7 +40,7 @@ export interface AdministrationOptions {
   readonly entry?: URL;
 }
 
-const unavailable = (message: string): ConsoleRefusal => new ConsoleRefusal({ code: 'unavailable', message });
+const unavailable = (message: string): ConsoleRefusal => new ConsoleRefusal('unavailable', message);
 
 type AnswerOf<Name extends keyof ConsoleCalls> = Awaited<ReturnType<ConsoleCalls[Name]>>;
 
@@ -77,8 +77,9 @@ class AdministrationThread {
     if (reason !== null && reason !== this.#reason)
       this.#options.log.error({ reason }, 'the console cannot use the store');
     this.#reason = reason;
-    if (!outcome.ok) throw new ConsoleRefusal(outcome.refusal);
-    return outcome.answer as AnswerOf<Name>;
+    if (outcome.ok) return outcome.answer as AnswerOf<Name>;
+    const { code, message, ...more } = outcome.refusal;
+    throw new ConsoleRefusal(code, message, more);
   }
 
   pronounce(...question: Parameters<Pronouncing['pronounce']>): ReturnType<Pronouncing['pronounce']> {

@@ -41,21 +41,21 @@ export const replyRefusal = (exchange: Exchange, refusal: Refusal): void =>
   reply(exchange, refusalReply(refusal));
 
 export const badRequest = (message: string, field?: string): ConsoleRefusal =>
-  new ConsoleRefusal({ code: 'badRequest', message, ...(field !== undefined && { field }) });
+  new ConsoleRefusal('badRequest', message, field === undefined ? {} : { field });
 
 export const signedOut = (isProgram: boolean): ConsoleRefusal =>
-  new ConsoleRefusal({
-    code: 'signedOut',
-    message: !isProgram
-      ? 'You are not signed in, or your session has ended.'
-      : 'This token is not valid: it was revoked, has expired, or its user has a new password. Make another one in the console.',
-  });
+  new ConsoleRefusal(
+    'signedOut',
+    isProgram
+      ? 'This token is not valid: it was revoked, has expired, or its user has a new password. Make another one in the console.'
+      : 'You are not signed in, or your session has ended.',
+  );
 
 export const forPeople = (): ConsoleRefusal =>
-  new ConsoleRefusal({ code: 'forbidden', message: 'A token cannot do this: sign in to the console.' });
+  new ConsoleRefusal('forbidden', 'A token cannot do this: sign in to the console.');
 
 export const forOperators = (): ConsoleRefusal =>
-  new ConsoleRefusal({ code: 'forbidden', message: 'This is for operators of the service.' });
+  new ConsoleRefusal('forbidden', 'This is for operators of the service.');
 
 /** Answers when the work is done. A refusal is answered as such, anything else that is thrown with 500. */
 export const replyWhenDone = (exchange: Exchange, work: Promise<Reply>): void => {

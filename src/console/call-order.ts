@@ -5,10 +5,7 @@
 import { ConsoleRefusal } from './refusal.js';
 
 const tooMany = (): ConsoleRefusal =>
-  new ConsoleRefusal({
-    code: 'unavailable',
-    message: 'Too many calls of this account wait. Try again in a moment.',
-  });
+  new ConsoleRefusal('unavailable', 'Too many calls of this account wait. Try again in a moment.');
 
 const ignore = (): void => undefined;
 

@@ -186,7 +186,7 @@ const requestRow = ({ atMs, request }: KeptRequest): RequestRow => {
   };
 };
 
-const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal({ code: 'conflict', message });
+const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal('conflict', message);
 
 export const createCalls = (parts: CallsParts): Answers => {
   const { about, administration, admission, browserTokens, lexicons, onEnded } = parts;
@@ -294,10 +294,7 @@ export const createCalls = (parts: CallsParts): Answers => {
       const found = admission.byId(keyId);
       if (found.ok) return browserTokens.issue(keyId, pageOrigin);
       if (found.code === 'unavailable')
-        throw new ConsoleRefusal({
-          code: 'unavailable',
-          message: 'The store cannot be read. Try again in a moment.',
-        });
+        throw new ConsoleRefusal('unavailable', 'The store cannot be read. Try again in a moment.');
       throw conflict('This key is revoked or has expired, or its account is suspended.');
     },
     usage: afterSettling('usage'),
@@ -330,10 +327,10 @@ export const createCalls = (parts: CallsParts): Answers => {
     removeWord: async (question, caller) => {
       const removed = await administration.removeWord(sessionOf(caller), question);
       if (removed === null)
-        throw new ConsoleRefusal({
-          code: 'notFound',
-          message: 'The console keeps no such word: an operator can take it out of its file.',
-        });
+        throw new ConsoleRefusal(
+          'notFound',
+          'The console keeps no such word: an operator can take it out of its file.',
+        );
       if (removed.isWhole) lexicons.remove(removed.account, removed.entry);
       else await lexicons.reload();
       return {};

@@ -7,10 +7,9 @@ export class ConsoleRefusal extends Error implements Refusal {
   readonly field?: string;
   readonly retryAfterMs?: number;
 
-  constructor({ code, message, field, retryAfterMs }: Refusal) {
+  constructor(code: Refusal['code'], message: string, more: Pick<Refusal, 'field' | 'retryAfterMs'> = {}) {
     super(message);
     this.code = code;
-    if (field !== undefined) this.field = field;
-    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
+    Object.assign(this, more);
   }
 }

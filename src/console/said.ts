@@ -25,10 +25,7 @@ export const sayerOf =
     const pack = packs().find(({ voices }) => voices.some(({ id }) => id === voiceId));
     const voice = pack?.voices.find(({ id }) => id === voiceId);
     if (pack === undefined || voice === undefined)
-      throw new ConsoleRefusal({
-        code: 'notFound',
-        message: `There is no voice ${quoted(voiceId, bounds)}.`,
-      });
+      throw new ConsoleRefusal('notFound', `There is no voice ${quoted(voiceId, bounds)}.`);
     const settings = settingsOf({ voiceId, normalizeText: normalize }, account);
     const draft = (hasPhonemes: boolean) =>
       draftOf(text, {

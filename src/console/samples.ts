@@ -34,10 +34,7 @@ export interface SamplesParts {
 }
 
 const busy = (): ConsoleRefusal =>
-  new ConsoleRefusal({
-    code: 'unavailable',
-    message: 'The service is too busy to make a sample now. Try again in a moment.',
-  });
+  new ConsoleRefusal('unavailable', 'The service is too busy to make a sample now. Try again in a moment.');
 
 export class Samples {
   readonly #parts: SamplesParts;
@@ -61,8 +58,7 @@ export class Samples {
       this.#samples = new Map();
     }
     const text = textFor(voiceId);
-    if (text === undefined)
-      return Promise.reject(new ConsoleRefusal({ code: 'notFound', message: 'There is no such voice.' }));
+    if (text === undefined) return Promise.reject(new ConsoleRefusal('notFound', 'There is no such voice.'));
     const samples = this.#samples;
     const known = samples.get(voiceId);
     if (known !== undefined) return known;

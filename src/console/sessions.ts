@@ -112,7 +112,7 @@ export class Sessions {
 
   /** @returns why a session may open no further stream */
   #refusalOf(tokenHash: string, holder: Member): ConsoleRefusal | null {
-    const refuse = (message: string) => new ConsoleRefusal({ code: 'tooManyAttempts', message });
+    const refuse = (message: string) => new ConsoleRefusal('tooManyAttempts', message);
     if ((this.#streams.get(tokenHash)?.size ?? 0) >= this.#parts.bounds.consoleStreamsPerSessionMax)
       return refuse('This browser has too many streams open. Close some of its windows.');
     return this.#budget.refusal(holder, 1) === null
@@ -137,10 +137,10 @@ export class Sessions {
     exchange?.countFor(holder);
     if (exchange?.services.connections.hasRoomFor(holder) === false) {
       exchange.noteRefusal('connectionsOfAccountExhausted');
-      throw new ConsoleRefusal({
-        code: 'unavailable',
-        message: 'Your account has too many connections open. Close some of its windows.',
-      });
+      throw new ConsoleRefusal(
+        'unavailable',
+        'Your account has too many connections open. Close some of its windows.',
+      );
     }
     return { user, tokenHash, isProgram: isOfProgram(head) };
   }

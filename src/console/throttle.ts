@@ -41,11 +41,8 @@ export interface Attempt {
 
 const tooMany = (retryAfterMs: number): ConsoleRefusal => {
   const seconds = Math.ceil(retryAfterMs / 1_000);
-  return new ConsoleRefusal({
-    code: 'tooManyAttempts',
-    message: `Too many attempts. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`,
-    retryAfterMs,
-  });
+  const when = `${seconds} ${seconds === 1 ? 'second' : 'seconds'}`;
+  return new ConsoleRefusal('tooManyAttempts', `Too many attempts. Try again in ${when}.`, { retryAfterMs });
 };
 
 export class Throttle {

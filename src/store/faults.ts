@@ -62,3 +62,15 @@ export class AdministrationError extends Error {
     this.field = field;
   }
 }
+
+/** A value is not allowed. */
+export const invalid = (field: string, message: string): AdministrationError =>
+  new AdministrationError(message, 'badRequest', field);
+
+/** It cannot be done as things are now. */
+export const conflict = (message: string, field: string | null = null): AdministrationError =>
+  new AdministrationError(message, 'conflict', field);
+
+/** There is no such thing, at least not for the one who acts. */
+export const notFound = (message: string, field: string | null = null): AdministrationError =>
+  new AdministrationError(message, 'notFound', field);

@@ -13,7 +13,7 @@ import type { Claim, Grant } from './reservations.js';
 import type { AccountUsage, KeyProperties, LedgerEntry, UsagePeriod } from './records.js';
 import type { Transaction } from './sql/transaction.js';
 
-export { AdministrationError, StoreError, type Objection, type StoreFault } from './faults.js';
+export * from './faults.js';
 export * from './records.js';
 
 /** A key that exists and is not revoked, of an account that is not suspended. It may have expired. */

@@ -5,7 +5,7 @@ import type { AccountWord, AccountWords, Addition } from '../../src/accounts/con
 import { writeSecret } from '../../src/accounts/secret-file.js';
 import type { Bounds } from '../../src/limits.js';
 import { readRegular } from '../../src/regular-file.js';
-import { AdministrationError } from '../../src/store/store.js';
+import { conflict, invalid } from '../../src/store/store.js';
 import {
   fitsWords,
   foldOf,
@@ -34,9 +34,6 @@ const linesOf = (path: string): string[] => {
 const pathOf = (folder: string, account: string): string | null =>
   /[/\\]|^\.{1,2}$/.test(account) ? null : join(folder, 'accounts', account, CONSOLE_FILE);
 
-const refuse = (message: string, field: string): AdministrationError =>
-  new AdministrationError(message, 'badRequest', field);
-
 /**
  * Checks a word. A word that the file has already gets the new form.
  *
@@ -52,20 +49,23 @@ const addition = (
 ): Addition | null => {
   const path = pathOf(folder, account);
   if (path === null)
-    throw refuse('The name of this account cannot be that of a folder, so it can have no lexicon', 'word');
+    throw invalid('word', 'The name of this account cannot be that of a folder, so it can have no lexicon');
   const { entries, findings } = parsePlain(`${word}\t${spoken}`, bounds);
-  if (/\p{Cc}/u.test(word + spoken)) throw refuse('An entry is one line without tabs', 'spoken');
+  if (/\p{Cc}/u.test(word + spoken)) throw invalid('spoken', 'An entry is one line without tabs');
   if (/[\p{Bidi_Control}\u200b\ufeff]/u.test(word + spoken))
-    throw refuse('An entry has no invisible characters that turn the direction of a text', 'spoken');
+    throw invalid('spoken', 'An entry has no invisible characters that turn the direction of a text');
   const [entry] = entries;
   if (entry === undefined)
-    throw refuse(`This cannot be an entry: ${findings[0]?.fault ?? 'the word begins with # or @'}`, 'spoken');
+    throw invalid(
+      'spoken',
+      `This cannot be an entry: ${findings[0]?.fault ?? 'the word begins with # or @'}`,
+    );
   const { written, form } = entry;
   let isChange = false;
   if (!fitsWords(form, written))
-    throw refuse(
-      `The spoken form of "${written}" may have ${formCharactersMax(written)} characters: ${formCharactersMax('a')} for each of the word`,
+    throw invalid(
       'spoken',
+      `The spoken form of "${written}" may have ${formCharactersMax(written)} characters: ${formCharactersMax('a')} for each of the word`,
     );
   const line = `${written}\t${spoken.trim()}`;
   /** @returns all lines, with the new one; `null` if it is there */
@@ -78,17 +78,15 @@ const addition = (
     const added = [...others, line];
     const { consoleWordsMax, consoleLexiconUnitsMax } = bounds;
     if (added.length > consoleWordsMax || added.join('\n').length >= consoleLexiconUnitsMax)
-      throw new AdministrationError(
+      throw conflict(
         `The lexicon may have ${consoleWordsMax} words and ${consoleLexiconUnitsMax} characters: no more fit`,
-        'conflict',
         'word',
       );
     const fold = foldOf(written);
     const forms = others.filter((other) => foldOf(other.split('\t', 1)[0]!) === fold);
     if (forms.length >= variantsMax)
-      throw new AdministrationError(
+      throw conflict(
         `The lexicon may have ${variantsMax} forms of a word that differ in case: no more fit`,
-        'conflict',
         'word',
       );
     return added;

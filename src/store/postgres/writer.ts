@@ -5,13 +5,7 @@
 import { hostname } from 'node:os';
 import { appendValues } from '../sql/rows.js';
 import type { Claim, Grant } from '../reservations.js';
-import {
-  AdministrationError,
-  StoreError,
-  type CommitResult,
-  type LedgerEntry,
-  type LedgerWriter,
-} from '../store.js';
+import { notFound, StoreError, type CommitResult, type LedgerEntry, type LedgerWriter } from '../store.js';
 import { PostgresConnection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
 
 /** For operators. */
@@ -127,10 +121,7 @@ export const declareDead = async (session: Session, writer: number): Promise<num
   const [row] = await session.query<{ held: number | null }>('SELECT declare_dead($1) AS held', [writer]);
   const held = row?.held ?? null;
   if (held === null)
-    throw new AdministrationError(
-      `There is no writer ${writer} that lives: see \`npm run store -- writers\``,
-      'notFound',
-    );
+    throw notFound(`There is no writer ${writer} that lives: see \`npm run store -- writers\``);
   return held;
 };
 

@@ -1,6 +1,6 @@
 /** What accounts ask of a store in one transaction, in the SQL that all stores share. */
 import type { SpeakingDefaults } from '../../api/speech-settings.js';
-import { AdministrationError } from '../faults.js';
+import { conflict } from '../faults.js';
 import {
   newWriter,
   type Account,
@@ -242,23 +242,20 @@ export class Transaction extends UsageReader {
     const ofAccount = await this.count(`${keys} AND account_id = ? AND revoked_at_ms IS NULL`, accountId);
     const remedy = 'or let an operator raise KEYS_PER_ACCOUNT';
     if (ofAccount >= keysPerAccountMax)
-      throw new AdministrationError(
+      throw conflict(
         `The account has ${ofAccount} keys, the most that an account may have: revoke those that nobody uses, ${remedy}`,
-        'conflict',
       );
     const ofDay = await this.count(
       `${keys} AND account_id = ? AND created_at_ms > ?`,
       ...[accountId, atMs - DAY_MS],
     );
     if (ofDay >= keysPerAccountMax)
-      throw new AdministrationError(
+      throw conflict(
         `The account got ${ofDay} keys in 24 hours, the most that an account may get: try again later, ${remedy}`,
-        'conflict',
       );
     if (storeKeysMax < Infinity && (await this.count(`${keys} AND revoked_at_ms IS NULL`)) >= storeKeysMax)
-      throw new AdministrationError(
+      throw conflict(
         `The store has ${storeKeysMax} keys, the most that a service can hold in memory: revoke those that nobody uses`,
-        'conflict',
       );
   }
 
