@@ -34,7 +34,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
   scripts: 26_550,
-  src: 4_510,
+  src: 4_522,
   'src/accounts': 3_070,
   'src/api': 2_080,
   'src/client': 1_560,
@@ -44,9 +44,9 @@ const budgets: Readonly<Record<string, number>> = {
   'src/front': 6_630,
   'src/ops': 312,
   'src/speech': 2_921,
-  'src/store': 6_348,
+  'src/store': 6_339,
   'src/text': 6_490,
-  'src/threads': 3_498,
+  'src/threads': 3_488,
   workers: 1_260,
   'workers/actor': 1_290,
   'workers/audio': 1_810,

@@ -8,6 +8,7 @@
  */
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
+import { within } from '../within.js';
 import {
   newWriter,
   type EntryJournal,
@@ -139,12 +140,7 @@ export class Ledger {
   }
 
   async #close(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.#options.bounds.ledgerCloseMsMax);
-    });
-    await Promise.race([this.drain(), timeout]);
-    clearTimeout(timer);
+    await within(this.#options.bounds.ledgerCloseMsMax, this.drain());
     clearTimeout(this.#timer);
     this.#ended = true;
     this.#wake();

@@ -9,6 +9,7 @@
  */
 import { EventEmitter, once } from 'node:events';
 import type { Clock } from '../monotonic.js';
+import { within } from '../within.js';
 import { GpuState } from './gpu.js';
 import { Job, SynthesisThread } from './synthesis-thread.js';
 import type { JobOutcome, JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
@@ -80,17 +81,6 @@ const DEATHS_WITHIN_MS = 600_000;
 export class VoicesHangError extends Error {
   override readonly name = 'VoicesHangError';
 }
-
-/** @returns true if the event came in time */
-const within = async (ms: number, event: Promise<unknown>): Promise<boolean> => {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  const inTime = await Promise.race([event.then(() => true), timeout]);
-  clearTimeout(timer);
-  return inTime;
-};
 
 /** The most threads that run long steps. */
 export const longThreadsOf = (threads: number): number => Math.max(1, threads - 1);

@@ -2,6 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Bounds } from '../../limits.js';
 import type { Log } from '../../log.js';
+import { within } from '../../within.js';
 import { Journal, leftJournals, type JournalBounds, type LeftJournal } from '../journal.js';
 import { StoreError, type LedgerEntry, type Sharing } from '../store.js';
 import { PostgresConnection, SERVICE_NAME, type PostgresBounds } from './connection.js';
@@ -176,14 +177,8 @@ export class PostgresSharing implements Sharing {
    * @returns whether the database said so in time
    */
   async #end(): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<[]>(
-      (resolve) => (timer = setTimeout(() => resolve([]), this.#bounds.ledgerCloseMsMax)),
-    );
     const ended = this.#query('SELECT end_writer($1)', [this.#writer]);
-    const answer = await Promise.race([ended, timeout]);
-    clearTimeout(timer);
-    return answer.length > 0;
+    return (await within(this.#bounds.ledgerCloseMsMax, ended)) && (await ended).length > 0;
   }
 
   /** Declares processes dead that gave no sign of life for long, unless this one was away itself. */
