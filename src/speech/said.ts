@@ -5,7 +5,7 @@ import type { Bounds } from '../limits.js';
 import { primaryLanguage } from '../text/language.js';
 import type { Lexicon } from '../text/lexicon.js';
 import { partsOf } from '../text/long-segments.js';
-import { ipaPlace, spellingsOf, type Origins, type Replacement } from '../text/replacements.js';
+import { ipaPlace, spellingsOf, spokenUnits, type Origins, type Replacement } from '../text/replacements.js';
 import { Segmenter } from '../text/segments.js';
 import type { WrittenSegment } from '../threads/messages.js';
 import { requestOf } from './utterances.js';
@@ -77,12 +77,9 @@ export const saidOf = (draft: Draft, ipas: readonly (readonly string[])[]): Said
   for (const [place, segment] of draft.segments.entries()) {
     const { text: written, words, spoken = [] } = segment;
     let end = 0;
-    for (let first = 0, used = 0; first < words.length;) {
-      const form = spoken[used]?.first === first ? spoken[used++] : undefined;
-      const last = form?.last ?? first;
-      const span = { start: words[first]!.start, end: words[last]!.end };
-      const word = written.slice(span.start, span.end);
-      said += written.slice(end, span.start) + (form === undefined ? word : spokenForm(form));
+    for (const { first, start, end: wordEnd, form } of spokenUnits(words, spoken)) {
+      const word = written.slice(start, wordEnd);
+      said += written.slice(end, start) + (form === undefined ? word : spokenForm(form));
       const ipa = ipas[place]?.[first] ?? '';
       const before = continues && first === 0 ? found.pop() : undefined;
       const by = (form && draft.origins.get(form)) ?? before?.by;
@@ -91,8 +88,7 @@ export const saidOf = (draft: Draft, ipas: readonly (readonly string[])[]): Said
         ipa: [before?.ipa ?? '', ipa].filter((part) => part !== '').join(' '),
         ...(by !== undefined && { by }),
       });
-      end = span.end;
-      first = last + 1;
+      end = wordEnd;
     }
     said += written.slice(end);
     text += written;

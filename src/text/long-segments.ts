@@ -1,7 +1,7 @@
 /** Segments that take long to say, divided between their words, and within a word that takes long itself. */
 import { lastGraphemeBoundary } from './characters.js';
 import { clauseAfter, clauseBefore } from './neighbours.js';
-import type { Replacement } from './replacements.js';
+import { type Replacement, spokenUnits } from './replacements.js';
 import type { Segment } from './segments.js';
 import { letters, lettersOf, spokenSize } from './spoken-size.js';
 
@@ -32,10 +32,7 @@ const cutsWithin = (text: string, start: number, end: number, sizeMax: number): 
 const cutsOf = ({ segment: { text, words }, spoken }: SpokenSegment, sizeMax: number): number[] => {
   const cuts: number[] = [];
   let size = 0;
-  for (let first = 0, used = 0; first < words.length;) {
-    const form = spoken[used]?.first === first ? spoken[used++] : undefined;
-    const last = form?.last ?? first;
-    const { start, end } = words[first]!;
+  for (const { start, end, form } of spokenUnits(words, spoken)) {
     const more = form === undefined ? letters(text.slice(start, end)) : lettersOf(form);
     if (size > 0 && size + more > sizeMax) {
       cuts.push(start);
@@ -44,7 +41,6 @@ const cutsOf = ({ segment: { text, words }, spoken }: SpokenSegment, sizeMax: nu
     const within = form === undefined ? cutsWithin(text, start, end, sizeMax) : [];
     cuts.push(...within);
     size += 1 + (within.length === 0 ? more : letters(text.slice(within.at(-1), end)));
-    first = last + 1;
   }
   return cuts;
 };

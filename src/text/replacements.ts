@@ -3,6 +3,8 @@
  * stand beside them.
  */
 
+import type { Span } from './words.js';
+
 /** Words `first` to `last` (inclusive) are spoken as this text, which includes their punctuation. */
 export interface Replacement {
   readonly first: number;
@@ -11,6 +13,26 @@ export interface Replacement {
   readonly spoken: string;
   /** Phonemes, for the first `ipaPlace` in `spoken`. */
   readonly ipa?: string;
+}
+
+/** A written word, or several words that are spoken as one form. */
+interface SpokenUnit extends Span {
+  /** The place of its first word. */
+  readonly first: number;
+  readonly form: Replacement | undefined;
+}
+
+/** All words of a text in order, those with a common form as one. */
+export function* spokenUnits(
+  words: readonly Span[],
+  spoken: readonly Replacement[] = [],
+): Generator<SpokenUnit> {
+  for (let first = 0, used = 0; first < words.length;) {
+    const form = spoken[used]?.first === first ? spoken[used++] : undefined;
+    const last = form?.last ?? first;
+    yield { first, start: words[first]!.start, end: words[last]!.end, form };
+    first = last + 1;
+  }
 }
 
 /** What is spoken in the place of written words: another spelling, or phonemes. */

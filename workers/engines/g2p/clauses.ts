@@ -3,7 +3,7 @@
  * voice each.
  */
 import type { Replacement, SegmentRequest, Span } from '../../../src/threads/messages.js';
-import { ipaPlace } from '../../../src/text/replacements.js';
+import { ipaPlace, spokenUnits } from '../../../src/text/replacements.js';
 import { fullStopAfter, goesOnAfter } from '../../../src/text/full-stop.js';
 import {
   type EspeakVoice,
@@ -345,12 +345,9 @@ export const clausesOf = (
   beside(before, from(0));
   let end = 0;
   let lastWritten = '';
-  for (let index = 0, used = 0; index < words.length;) {
-    const replacement = spoken[used]?.first === index ? spoken[used++] : undefined;
-    const last = replacement?.last ?? index;
-    const { start } = words[index]!;
+  for (const { first: index, start, end: wordEnd, form: replacement } of spokenUnits(words, spoken)) {
     between(text.slice(end, start), from(start));
-    end = words[last]!.end;
+    end = wordEnd;
     const written = text.slice(start, end);
     const following = from(end);
     const form = lines.isMark(written, following)
@@ -366,7 +363,6 @@ export const clausesOf = (
       isFirst = false;
       speak(tail, index, following);
     }
-    index = last + 1;
   }
   const rest = text.slice(end);
   between(rest, after);

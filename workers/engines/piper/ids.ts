@@ -1,5 +1,6 @@
 /** Turns words into the ids that a Piper voice was trained on. */
 import type { SegmentRequest } from '../../../src/threads/messages.js';
+import { spokenUnits } from '../../../src/text/replacements.js';
 import type { PhonemicWord } from '../g2p/speech.js';
 import type { PiperConfig } from './config.js';
 
@@ -94,14 +95,10 @@ export class IdMaker {
     const symbols: Symbol[] = [];
     const add = (part: string, word: number) => symbols.push(...symbolsOf(this.#known(part), word));
     let end = 0;
-    for (let first = 0, used = 0; first < words.length;) {
-      const form = spoken[used]?.first === first ? spoken[used++] : undefined;
-      const last = form?.last ?? first;
-      const { start } = words[first]!;
+    for (const { first, start, end: wordEnd, form } of spokenUnits(words, spoken)) {
       add(text.slice(end, start), -1);
-      end = words[last]!.end;
-      add(form?.spoken ?? text.slice(start, end), first);
-      first = last + 1;
+      add(form?.spoken ?? text.slice(start, wordEnd), first);
+      end = wordEnd;
     }
     add(text.slice(end), -1);
     const runs = this.#runs(symbols);

@@ -1,5 +1,5 @@
 /** The text of a segment as Pocket TTS needs it: in pieces with few tokens, each with the words that it speaks. */
-import { silentForm, spellingsOf } from '../../../src/text/replacements.js';
+import { silentForm, spellingsOf, spokenUnits } from '../../../src/text/replacements.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 
 /** What the exports say about preparing a text. */
@@ -33,24 +33,14 @@ const letter = /[\p{L}\p{N}]/u;
 
 /** Joins words, in their spoken forms. */
 const placeWords = ({ text, words, spoken }: SegmentRequest): { text: string; words: PlacedWord[] } => {
-  const forms = spellingsOf(spoken);
   let joined = '';
   const placed: PlacedWord[] = [];
-  let replacement = 0;
-  for (let at = 0; at < words.length; at++) {
-    const instead = forms[replacement];
-    const isReplaced = instead !== undefined && instead.first === at;
-    const last = isReplaced ? instead.last : at;
-    const form = isReplaced
-      ? instead.spoken.replaceAll(silentForm, '')
-      : text.slice(words[at]!.start, words[at]!.end);
-    const gap = at === 0 ? '' : text.slice(words[at - 1]!.end, words[at]!.start);
-    if (at > 0) joined += gap === '' ? '' : ' ';
+  for (const { first, form, ...written } of spokenUnits(words, spellingsOf(spoken))) {
+    if (first > 0 && words[first - 1]!.end < written.start) joined += ' ';
     const start = joined.length;
-    joined += form;
-    for (let word = at; word <= last; word++) placed.push({ word, start, end: joined.length });
-    if (isReplaced) replacement++;
-    at = last;
+    joined += form?.spoken.replaceAll(silentForm, '') ?? text.slice(written.start, written.end);
+    const last = form?.last ?? first;
+    for (let word = first; word <= last; word++) placed.push({ word, start, end: joined.length });
   }
   return { text: joined, words: placed };
 };
