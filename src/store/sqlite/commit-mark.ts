@@ -6,7 +6,7 @@
  * It is written after the commit, without waiting for the disk: it can be behind the store, and never ahead of it. It
  * is valid for one file: a backup in the place of the store starts without one.
  */
-import { closeSync, openSync, statSync, writeSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { readRegular } from '../../regular-file.js';
@@ -67,12 +67,8 @@ export const prepareCommitMark = (dataDir: string, database: DatabaseSync): (() 
     if (bytes === written) return;
     try {
       makeFile(commitMarkPath(dataDir));
-      const target = openSync(commitMarkPath(dataDir), 'r+');
-      try {
-        writeSync(target, bytes, 0);
-      } finally {
-        closeSync(target);
-      }
+      // In its place: `w` would empty the file first.
+      writeFileSync(commitMarkPath(dataDir), bytes, { flag: 'r+' });
       written = bytes;
     } catch {
       // The commit is durable. An older commit mark, or none, detects less, and is never wrong.
