@@ -32,6 +32,7 @@ export class FileBytes implements ByteSource {
   }
 
   peek(from: number, to: number): Buffer {
+    if (to > this.length) throw new WireError('the file ends early');
     if (to - from > pageBytes) return this.#read(Buffer.allocUnsafe(to - from), from);
     if (from < this.#pageFrom || to > this.#pageTo) {
       const page = this.#read(this.#page.subarray(0, Math.min(pageBytes, this.length - from)), from);

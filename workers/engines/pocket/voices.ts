@@ -2,10 +2,10 @@
  * Voices of Pocket TTS: what the model hears before it speaks. A prompt is either a list of vectors, or the state of the
  * model after it has read them.
  */
-import { closeSync, openSync, readSync } from 'node:fs';
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import { product } from '../graph/model.js';
+import { FileBytes } from '../graph/wire.js';
 import { type FloatArray, readNpy } from '../numpy.js';
 import { checked, type HeldFile } from '../pack.js';
 import type { Corner, StateSpec, StateType } from './states.js';
@@ -104,16 +104,6 @@ export const parseNumpy = (bytes: Buffer, width: number): Embedding | null => {
   return embeddingOf(frames, width, (place) => array.values[place]!);
 };
 
-const readRange = (file: number, from: number, to: number): Buffer => {
-  const bytes = Buffer.alloc(to - from);
-  for (let at = 0; at < bytes.length;) {
-    const count = readSync(file, bytes, at, bytes.length - at, from + at);
-    if (count === 0) throw new RangeError('the file ends early');
-    at += count;
-  }
-  return bytes;
-};
-
 type Size = number & tags.Type<'uint64'>;
 interface Header {
   readonly [name: string]: {
@@ -132,11 +122,11 @@ const validate = typia.createValidate<Header>();
  * @throws {VoicePackError}
  */
 export const parseSafetensors = (held: HeldFile, width: number, bytesMax: number): VoicePrompt => {
-  const file = openSync(held.openPath, 'r');
+  using source = new FileBytes(held.openPath);
   try {
-    const length = Number(readRange(file, 0, 8).readBigUInt64LE());
+    const length = Number(source.peek(0, 8).readBigUInt64LE());
     if (length > headerBytesMax) throw new RangeError('its header is too long');
-    const header = JSON.parse(readRange(file, 8, 8 + length).toString('utf8')) as Record<string, unknown>;
+    const header = JSON.parse(source.peek(8, 8 + length).toString('utf8')) as Record<string, unknown>;
     delete header['__metadata__'];
     const tensors = Object.entries(checked(held.path, 'header', validate(header))).map(
       ([
@@ -160,14 +150,12 @@ export const parseSafetensors = (held: HeldFile, width: number, bytesMax: number
     const bytes = 4 * frames * width;
     if (first!.to - first!.from !== bytes || bytes > bytesMax)
       throw new RangeError(`its vectors have ${bytes} bytes, and its header says other bytes, or too many`);
-    const vectors = readRange(file, first!.from, first!.to);
+    const vectors = source.peek(first!.from, first!.to);
     return embeddingOf(frames, width, (place) => vectors.readFloatLE(4 * place));
   } catch (error) {
     if (error instanceof VoicePackError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new VoicePackError(`${held.path}: not a voice that can be read: ${reason}`);
-  } finally {
-    closeSync(file);
   }
 };
 
@@ -215,28 +203,23 @@ export const readState = (
   specs: readonly StateSpec[],
 ): Map<string, Corner> => {
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-  const opened = openSync(file.openPath, 'r');
-  try {
-    const corners = new Map<string, Corner>();
-    for (const { input, path = '', type } of specs) {
-      const found = byName.get(path);
-      const module = path.replace(/\/[^/]*$/, '');
-      if (found !== undefined)
-        corners.set(input, {
-          dims: found.dims,
-          values: valuesOf(readRange(opened, found.from, found.to), found.type),
-        });
-      else if (type === 'int64' && path.endsWith('/step')) {
-        // Older files have the number of steps under another name, or as the length of an empty array.
-        const offset = byName.get(`${module}/offset`);
-        const end = byName.get(`${module}/current_end`)?.dims[0] ?? 0;
-        const steps =
-          offset === undefined ? BigInt(end) : readRange(opened, offset.from, offset.to).readBigInt64LE();
-        corners.set(input, { dims: [1], values: BigInt64Array.of(steps) });
-      }
+  using source = new FileBytes(file.openPath);
+  const corners = new Map<string, Corner>();
+  for (const { input, path = '', type } of specs) {
+    const found = byName.get(path);
+    const module = path.replace(/\/[^/]*$/, '');
+    if (found !== undefined)
+      corners.set(input, {
+        dims: found.dims,
+        values: valuesOf(source.peek(found.from, found.to), found.type),
+      });
+    else if (type === 'int64' && path.endsWith('/step')) {
+      // Older files have the number of steps under another name, or as the length of an empty array.
+      const offset = byName.get(`${module}/offset`);
+      const end = byName.get(`${module}/current_end`)?.dims[0] ?? 0;
+      const steps = offset === undefined ? BigInt(end) : source.peek(offset.from, offset.to).readBigInt64LE();
+      corners.set(input, { dims: [1], values: BigInt64Array.of(steps) });
     }
-    return corners;
-  } finally {
-    closeSync(opened);
   }
+  return corners;
 };
