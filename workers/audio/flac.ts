@@ -2,6 +2,7 @@
  * FLAC (RFC 9639), mono with 16 bits: fixed predictors and Rice codes, in blocks of one size. A decoder restores the exact
  * samples. Speech takes about 60 % of the bytes of pcm.
  */
+import { checksumBy } from './checksum.js';
 import { BaseEncoder, Blocks, type Flushed, NOTHING } from './encoder.js';
 
 /** 48 ms at 24 kHz: a client gets no sample before its block is full. */
@@ -18,24 +19,8 @@ const SAMPLE_BITS = 16;
 const SAMPLE_BITS_CODE = 0b100;
 const STREAM_INFO_BYTES = 34;
 
-const crcTable = (bits: 8 | 16, polynomial: number): Uint16Array =>
-  Uint16Array.from({ length: 256 }, (_, byte) => {
-    const top = 1 << (bits - 1);
-    let crc = byte << (bits - 8);
-    for (let bit = 0; bit < 8; bit++) crc = crc & top ? (crc << 1) ^ polynomial : crc << 1;
-    return crc & ((1 << bits) - 1);
-  });
-
-const crc8Table = crcTable(8, 0x07);
-const crc16Table = crcTable(16, 0x8005);
-
-const crc8 = (bytes: Uint8Array): number => bytes.reduce((crc, byte) => crc8Table[crc ^ byte]!, 0);
-
-const crc16 = (bytes: Uint8Array): number => {
-  let crc = 0;
-  for (const byte of bytes) crc = ((crc << 8) & 0xffff) ^ crc16Table[(crc >>> 8) ^ byte]!;
-  return crc;
-};
+const crc8 = checksumBy(8, 0x07);
+const crc16 = checksumBy(16, 0x8005);
 
 /** Bits, the highest first. */
 class BitWriter {

@@ -11,6 +11,7 @@ import {
   type SampleRate,
 } from 'libopus-wasm';
 import type { CodecFormat } from '../../src/api/formats.js';
+import { checksumBy } from './checksum.js';
 import { Blocks, type Encoder, type EncoderFactory, type Flushed, NOTHING } from './encoder.js';
 
 /** Pages of an Ogg stream (RFC 3533): packets in, bytes out, with a checksum per page. */
@@ -24,18 +25,7 @@ const CHECKSUM_OFFSET = 22;
 const FIRST_PAGE = 0x02;
 const LAST_PAGE = 0x04;
 
-/** CRC-32 of polynomial 0x04c11db7, not reflected, from 0. */
-const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let crc = byte << 24;
-  for (let bit = 0; bit < 8; bit++) crc = crc < 0 ? (crc << 1) ^ 0x04c1_1db7 : crc << 1;
-  return crc;
-});
-
-const checksum = (page: Uint8Array): number => {
-  let crc = 0;
-  for (const byte of page) crc = (crc << 8) ^ (crcTable[(crc >>> 24) ^ byte] ?? 0);
-  return crc >>> 0;
-};
+const checksum = checksumBy(32, 0x04c1_1db7);
 
 const segmentsOf = (packet: Uint8Array): number => Math.floor(packet.length / SEGMENT_BYTES_MAX) + 1;
 
