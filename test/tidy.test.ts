@@ -34,14 +34,14 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
   scripts: 26_550,
-  src: 4_522,
+  src: 4_560,
   'src/accounts': 3_070,
   'src/api': 2_080,
   'src/client': 1_560,
   'src/console': 3_098,
   'src/console/web': 8_965,
   'src/dialects': 2_645,
-  'src/front': 6_630,
+  'src/front': 6_598,
   'src/ops': 312,
   'src/speech': 2_917,
   'src/store': 6_335,
@@ -49,8 +49,8 @@ const budgets: Readonly<Record<string, number>> = {
   'src/threads': 3_488,
   workers: 1_260,
   'workers/actor': 1_290,
-  'workers/audio': 1_810,
-  'workers/engines': 14_022,
+  'workers/audio': 1_800,
+  'workers/engines': 13_996,
   'workers/lexicons': 498,
 };
 

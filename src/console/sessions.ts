@@ -9,7 +9,7 @@ import { withoutBearer, type RequestHead } from '../front/request-head.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { describeFault } from '../fault.js';
-import { Latest } from '../front/latest.js';
+import { Latest } from '../latest.js';
 import type { ConsoleAdministration } from './administration.js';
 import { signedOut } from './answers.js';
 import type { User } from './contract.js';

@@ -11,7 +11,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Member } from '../byte-budget.js';
-import { Latest } from './latest.js';
+import { Latest } from '../latest.js';
 import type { RefusalReason } from '../refusals.js';
 
 /** What the strangers of an address may have of what others leave. */

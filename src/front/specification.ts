@@ -9,6 +9,7 @@ import { operations, type OperationId } from '../api/operations.js';
 import type { Health, SpeakerList } from '../api/responses.js';
 import { parseSpeechRequest } from '../api/speech-request.js';
 import { parseVoicePlatform } from '../api/voice-platform.js';
+import { Latest } from '../latest.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
 import type { Exchange } from './exchange.js';
@@ -78,16 +79,9 @@ const DESCRIPTIONS_KEPT_MAX = 32;
 
 /** Keys with the same voices share a description. Its examples name the voices, and building it takes milliseconds. */
 const openApi = (speech: Pick<Speech, 'voices'>, bounds: Bounds): ((key: ActiveKey) => string) => {
-  /** By voices, the last used at the end. */
-  const kept = new Map<string, string>();
-  const describe = (speakerIds: readonly string[]): string => {
-    const voices = speakerIds.join('\n');
-    const description = kept.get(voices) ?? JSON.stringify(openApiDocument(speakerIds, bounds));
-    kept.delete(voices);
-    kept.set(voices, description);
-    if (kept.size > DESCRIPTIONS_KEPT_MAX) kept.delete(kept.keys().next().value ?? '');
-    return description;
-  };
+  const kept = new Latest<string, string>(DESCRIPTIONS_KEPT_MAX);
+  const describe = (speakerIds: readonly string[]): string =>
+    kept.use(speakerIds.join('\n'), () => JSON.stringify(openApiDocument(speakerIds, bounds)));
   describe(speech.voices.speakerIds);
   return (key) => describe(voicesOf(key, speech.voices.speakerIds));
 };

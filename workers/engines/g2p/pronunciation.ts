@@ -1,5 +1,6 @@
 /** Turns atoms of text into phones, and finds the words of the text in what espeak-ng makes of them. */
 import { forgetLastMatch } from '../../../src/last-match.js';
+import { Latest } from '../../../src/latest.js';
 import type { Bounds } from '../../../src/limits.js';
 import type { Atom, Clause } from './clauses.js';
 import type { Espeak } from './espeak.js';
@@ -182,13 +183,14 @@ export class Pronouncer {
    * What espeak-ng made of short texts, the least recently used first. They are words of callers, so they are kept only
    * while one is spoken.
    */
-  readonly #known = new Map<string, string[]>();
+  readonly #known: Latest<string, string[]>;
   #forgetting: NodeJS.Timeout | undefined;
 
   constructor(espeak: Espeak, phones: Phones, bounds: PronunciationBounds) {
     this.#espeak = espeak;
     this.#phones = phones;
     this.#bounds = bounds;
+    this.#known = new Latest(bounds.pronunciationsCachedMax);
   }
 
   /**
@@ -201,7 +203,7 @@ export class Pronouncer {
     if (first === undefined) return [];
     this.#forgetting ??= setTimeout(() => this.#forget(), this.#bounds.pronunciationsKeptMs).unref();
     this.#forgetting.refresh();
-    if (!this.#known.has(keyOf(textOf(atoms), first.voice)))
+    if (this.#known.get(keyOf(textOf(atoms), first.voice)) === undefined)
       for (const piece of segment) {
         const text = textOf(piece);
         if (piece[0]?.voice === first.voice && text.length <= shortTextMax) this.#groups(text, first.voice);
@@ -222,15 +224,8 @@ export class Pronouncer {
     // A stress mark begins a symbol of its own, as in what espeak-ng writes.
     if (voice === ipaVoice) return text.split(/\s+/).map((group) => group.replace(/(?<!^)(?=[ˈˌ])/g, '_'));
     const key = keyOf(text, voice);
-    const groups = this.#known.get(key) ?? this.#espeak.groups(text, voice);
-    if (text.length > shortTextMax) return groups;
-    this.#known.delete(key);
-    this.#known.set(key, groups);
-    if (this.#known.size > this.#bounds.pronunciationsCachedMax) {
-      const [oldest] = this.#known.keys();
-      if (oldest !== undefined) this.#known.delete(oldest);
-    }
-    return groups;
+    const make = () => this.#espeak.groups(text, voice);
+    return text.length > shortTextMax ? make() : this.#known.use(key, make);
   }
 
   #sequence(groups: readonly string[], voice: EspeakVoice): Sequence {

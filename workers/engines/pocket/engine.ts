@@ -1,4 +1,5 @@
 /** Speaks with an export of Pocket TTS: a step is one frame of 80 ms. */
+import { Latest } from '../../../src/latest.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import type { VoicePack } from '../../../src/threads/voices.js';
 import type { EngineMeans } from '../engine.js';
@@ -26,8 +27,8 @@ export class PocketEngine extends ModelEngine {
   readonly #basics: PocketBasics;
   readonly #model: PocketModel;
   readonly #tokeniser: Tokeniser;
-  /** The prompts of the last used voices, as the model has read them. The last of them is the last used. */
-  readonly #prompts = new Map<string, Promise<PromptState>>();
+  /** The prompts of the last used voices, as the model has read them. */
+  readonly #prompts = new Latest<string, Promise<PromptState>>(voicesKeptMax);
 
   private constructor(
     pack: VoicePack,
@@ -75,11 +76,7 @@ export class PocketEngine extends ModelEngine {
 
   #promptOf(place: number): Promise<PromptState> {
     const { id, prompt } = this.#basics.voices[place]!;
-    const state = this.#prompts.get(id) ?? this.#model.readPrompt(prompt);
-    this.#prompts.delete(id);
-    this.#prompts.set(id, state);
-    const [oldest] = this.#prompts.keys();
-    if (this.#prompts.size > voicesKeptMax && oldest !== undefined) this.#prompts.delete(oldest);
+    const state = this.#prompts.use(id, () => this.#model.readPrompt(prompt));
     state.catch(() => this.#prompts.delete(id));
     return state;
   }

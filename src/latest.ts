@@ -16,11 +16,23 @@ export class Latest<K, V> {
     const kept = this.#values.get(key) ?? value;
     this.#values.delete(key);
     this.#values.set(key, kept);
+    if (this.#values.size <= this.#max) return;
     const [first] = this.#values.keys();
-    if (this.#values.size > this.#max && first !== undefined) this.#values.delete(first);
+    this.#values.delete(first!);
+  }
+
+  /** @returns its value, which is made if it is not there. The key counts as added last */
+  use(key: K, make: () => V): V {
+    const value = this.#values.get(key) ?? make();
+    this.add(key, value);
+    return value;
   }
 
   delete(key: K): void {
     this.#values.delete(key);
+  }
+
+  clear(): void {
+    this.#values.clear();
   }
 }
