@@ -1,6 +1,6 @@
 /** What an actor thread measures of the cost of encodings. */
 import t from 'tap';
-import { encodingNames } from '../../../src/api/formats.js';
+import { type Encoding, encodingNames } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
 import { measureEncodings } from '../../../workers/actor/encoding-cost.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
@@ -17,7 +17,10 @@ t.test(
 );
 
 t.test('a codec costs more than samples as they are', async (t) => {
-  const costs = await measureEncodings();
+  // The least of several: other programs only add to a figure.
+  const measured: ReadonlyMap<Encoding, number>[] = [];
+  for (let times = 0; times < 8; times++) measured.push(await measureEncodings());
+  const least = (name: Encoding) => Math.min(...measured.map((costs) => costs.get(name)!));
   for (const name of ['opus', 'mp3'] as const)
-    t.ok(costs.get(name)! > 2 * costs.get('pcm')!, `${name}: ${costs.get(name)}, pcm: ${costs.get('pcm')}`);
+    t.ok(least(name) > 2 * least('pcm'), `${name}: ${least(name)}, pcm: ${least('pcm')}`);
 });
