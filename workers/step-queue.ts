@@ -186,7 +186,9 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     const areInTime = playing.every(
       ({ dueMs }, before) => dueMs - nowMs > Math.max(PLAYING_MS, (before + 2) * stepMs),
     );
-    const firstMs = areInTime || mostUrgent === undefined ? nowMs + PLAYING_MS : mostUrgent.dueMs + 1;
+    // In any case it goes before whole files.
+    const laterMs = Math.min((mostUrgent?.dueMs ?? nowMs) + 1, nowMs + BEFORE_FILES_MS - 1);
+    const firstMs = areInTime ? nowMs + PLAYING_MS : laterMs;
     const yieldsMs = Math.min(firstMs, awaitedMs + FIRST_WAIT_MS);
     return Array.from(this.#waiting, (waiting) => {
       const isSmall = LARGER_TIMES * (jobs.get(waiting.account) ?? 0) < jobsOfPlaying;

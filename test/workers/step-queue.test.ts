@@ -210,7 +210,7 @@ t.test('who is about to run dry goes before first audio, and first audio before 
 });
 
 t.test('first audio waits if the steps that are due soon would come too late', async (t) => {
-  const orderBeside = async (listeners: number) => {
+  const orderBeside = async (listeners: number, inHandMs: number) => {
     let nowMs = 10_000;
     const queue = new StepQueue(() => nowMs);
     const order: string[] = [];
@@ -223,12 +223,13 @@ t.test('first audio waits if the steps that are due soon would come too late', a
     // The queue learns what a step takes.
     for (let count = 0; count < 50; count++) await step('', playing(nowMs));
     order.length = 0;
-    const others = Array.from({ length: listeners }, () => step('listener', playing(nowMs + 150)));
-    await Promise.all([...others, step('first', first(nowMs))]);
+    const others = Array.from({ length: listeners }, () => step('listener', playing(nowMs + inHandMs)));
+    await Promise.all([...others, step('file', file(nowMs + 500)), step('first', first(nowMs))]);
     return order;
   };
-  t.equal((await orderBeside(4)).indexOf('first'), 0, 'four listeners can wait for its step');
-  t.equal((await orderBeside(7)).indexOf('first'), 7, 'the last of seven cannot');
+  t.equal((await orderBeside(4, 150)).indexOf('first'), 0, 'four listeners can wait for its step');
+  t.equal((await orderBeside(7, 150)).indexOf('first'), 7, 'the last of seven cannot');
+  t.equal((await orderBeside(30, 450)).indexOf('first'), 0, 'it never waits for a whole file');
 });
 
 t.test('first audio that has waited for half a second waits for nobody who is due later', async (t) => {
