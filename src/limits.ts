@@ -80,7 +80,7 @@ export const limits = {
   phonemeTextMax: 160,
   /** The same for the first call of a segment: first audio waits for all of it. */
   firstPhonemeTextMax: 72,
-  /** Pronunciations of short texts that a synthesis thread keeps: to align words with phonemes, and to change the language seldom. */
+  /** Pronunciations of short texts that a voice pack's engine keeps: to align words with phonemes, and to change the language seldom. */
   pronunciationsCachedMax: 4_096,
   /** Idle milliseconds after which a thread forgets them: they are words of user texts. */
   pronunciationsKeptMs: 1_000,

@@ -46,7 +46,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/speech': 2_917,
   'src/store': 6_335,
   'src/text': 6_508,
-  'src/threads': 3_488,
+  'src/threads': 3_494,
   workers: 1_260,
   'workers/actor': 1_290,
   'workers/audio': 1_800,

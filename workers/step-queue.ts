@@ -96,11 +96,11 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   #taken = 0;
   /** Accounts whose first audio was chosen since the last choice. */
   readonly #begun = new Set<string>();
-  /** What a step of a listener took lately, and when the one began that runs now. */
+  /** What a step of a listener took lately. */
   #stepMs = 0;
-  #stepSinceMs: number | null = null;
-  /** When the step of a whole file began that runs now. */
-  #fileSinceMs: number | null = null;
+  /** When the step began that runs now, and whether it is that of a whole file. Of a queue for one at a time. */
+  #sinceMs = 0;
+  #runsFile = false;
   /** From then on a file that is late goes first. */
   #fileFromMs = Number.NEGATIVE_INFINITY;
 
@@ -123,17 +123,15 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     });
   }
 
-  leave(): void {
-    if (this.#stepSinceMs !== null)
-      this.#stepMs += NEWEST_STEP * (this.#clock() - this.#stepSinceMs - this.#stepMs);
-    this.#stepSinceMs = null;
+  /** @param steps that ran for listeners and are not long */
+  leave(steps = 0): void {
+    const nowMs = this.#clock();
+    const tookMs = nowMs - this.#sinceMs;
+    if (this.#runsFile) this.#fileFromMs = nowMs + tookMs * (1 / FILES_PART - 1);
+    else if (steps > 0) this.#stepMs += NEWEST_STEP * (tookMs / steps - this.#stepMs);
+    this.#runsFile = false;
     // After the messages that arrived during the step: they may bring a job that is more urgent than all that wait. The
     // caller may enter again meanwhile.
-    if (this.#fileSinceMs !== null) {
-      const nowMs = this.#clock();
-      this.#fileFromMs = nowMs + (nowMs - this.#fileSinceMs) * (1 / FILES_PART - 1);
-      this.#fileSinceMs = null;
-    }
     setImmediate(() => {
       this.#taken--;
       this.#next();
@@ -159,10 +157,8 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     const next = file !== undefined && (isFilesTurn || isEarlier(file, played)) ? file : played;
     if (next === undefined) return;
     // Of a queue for several at a time nobody knows which of them leaves.
-    if (this.#size === 1) {
-      if (next === file) this.#fileSinceMs = nowMs;
-      else if (next.waiting.longMs === 0) this.#stepSinceMs = nowMs;
-    }
+    this.#runsFile = next === file && this.#size === 1;
+    this.#sinceMs = nowMs;
     this.#taken++;
     this.#take(next);
     next.waiting.resolve(this.#othersFor(next, nowMs));

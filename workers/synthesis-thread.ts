@@ -112,12 +112,16 @@ export const serveSynthesis = async (
   const usesGpu = voices.executionProvider !== 'cpu';
   const rooms = roomsOf(voices);
 
-  /** Runs the steps of one or more jobs, which are of one engine. Each one settles. Never rejects. */
-  const runSteps = async (jobs: readonly JobStep[]): Promise<void> => {
+  /**
+   * Runs the steps of one or more jobs, which are of one engine. Each one settles. Never rejects.
+   *
+   * @returns how many ran, if they are no long ones
+   */
+  const runSteps = async (jobs: readonly JobStep[]): Promise<number> => {
     const running = jobs.filter(({ slot }) => !control.isCancelled(slot));
     for (const job of jobs) if (!running.includes(job)) job.settle(null);
     const [first] = running;
-    if (first === undefined) return;
+    if (first === undefined) return 0;
     const setStepping = (isStepping: boolean) => {
       vitals.setStepping(isStepping, isStepping ? first.longMs : 0);
       for (const { slot } of running) control.setStepping(slot, isStepping);
@@ -136,10 +140,11 @@ export const serveSynthesis = async (
       }
       const chunk = result.value;
       const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / open().sampleRateHz;
-      const ended = end(speechMs, isFirst, costMs);
+      const ended = end(speechMs, isFirst, costMs, running.length);
       efforts.add(rows.size, { ...ended.effort, cpuMs: ended.effort.cpuMs + ended.asideMs });
       settle({ chunk, startedMs, ...ended });
     }
+    return first.longMs > 0 ? 0 : running.length;
   };
 
   /** @param madeMs what was made of the job */
@@ -212,8 +217,7 @@ export const serveSynthesis = async (
         };
         const stepDue: StepDue = madeMs > 0 && job.urgency === 'first' ? { ...due, urgency: 'playing' } : due;
         void steps.enter(stepDue, longMs, step).then(async (others) => {
-          await runSteps([step, ...others]);
-          steps.leave();
+          steps.leave(await runSteps([step, ...others]));
         });
       });
       if (stepped === null) return { type: 'cancelled', effort };

@@ -8,6 +8,7 @@ import type { Lease } from '../accounts/lease.js';
 import type { Reply } from '../front/reply.js';
 import type { Handler } from '../front/routes.js';
 import { Query } from '../front/query.js';
+import { Latest } from '../latest.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
 import { replyWhenDone } from './answers.js';
@@ -39,7 +40,7 @@ const busy = (): ConsoleRefusal =>
 export class Samples {
   readonly #parts: SamplesParts;
   /** Made, or being made. */
-  #samples = new Map<string, Promise<Buffer>>();
+  #samples: Latest<string, Promise<Buffer>>;
   /** What the samples were made with. */
   #catalogue: Speech['voices'];
   #running = 0;
@@ -48,6 +49,7 @@ export class Samples {
   constructor(parts: SamplesParts) {
     this.#parts = parts;
     this.#catalogue = parts.speech.voices;
+    this.#samples = new Latest(parts.bounds.consoleSamplesMax);
   }
 
   /** A whole mp3 file. @throws {ConsoleRefusal} there is no such voice, or no spare capacity now */
@@ -55,7 +57,7 @@ export class Samples {
     const { bounds, speech, textFor } = this.#parts;
     if (this.#catalogue !== speech.voices) {
       this.#catalogue = speech.voices;
-      this.#samples = new Map();
+      this.#samples = new Latest(bounds.consoleSamplesMax);
     }
     const text = textFor(voiceId);
     if (text === undefined) return Promise.reject(new ConsoleRefusal('notFound', 'There is no such voice.'));
@@ -63,10 +65,8 @@ export class Samples {
     const known = samples.get(voiceId);
     if (known !== undefined) return known;
     const made = this.#inTurn(() => this.#make(voiceId, text));
-    samples.set(voiceId, made);
+    samples.add(voiceId, made);
     made.catch(() => samples.delete(voiceId));
-    const [oldest] = samples.keys();
-    if (samples.size > bounds.consoleSamplesMax && oldest !== undefined) samples.delete(oldest);
     return made;
   }
 

@@ -60,7 +60,7 @@ export const runningServices = (dataDir: string): readonly RunningService[] => {
   const services = names.flatMap((name) => {
     const port = Number(/^syrinx-(\d+)\.pid$/.exec(name)?.[1] ?? Number.NaN);
     const path = join(dataDir, name);
-    if (Number.isNaN(port) || !statSync(path).isFile()) return [];
+    if (Number.isNaN(port) || statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return [];
     const [pid = '', start = '', opsUrl = '', consoleUrl = ''] = readRegular(path).toString().split('\n');
     const isAlive = (): boolean => startOf(Number(pid)) === start;
     const addresses = { port, opsUrl, consoleUrl: consoleUrl || null };

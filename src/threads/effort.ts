@@ -44,8 +44,11 @@ let asideMs = 0;
 /** Runs work that a text causes now and then. It is no cost of the voice: one account could raise what all are charged. */
 export const aside = (work: () => void): void => {
   const startMs = threadCpuMs();
-  work();
-  asideMs += threadCpuMs() - startMs;
+  try {
+    work();
+  } finally {
+    asideMs += threadCpuMs() - startMs;
+  }
 };
 
 export class EffortTable {
@@ -70,17 +73,18 @@ export class EffortTable {
    * Its thread: work begins.
    *
    * @returns ends it, for each thing that it made: the caller passes the speech, and gets its cost and the milliseconds that
-   *   passed, and those that went aside. `costMs` is what it costs if the thread waits for a GPU in it
+   *   passed, and those that went aside. `costMs` is what it costs if the thread waits for a GPU in it, `parts` the number of
+   *   things
    */
-  begin(): (speechMs: number, isFirst?: boolean, costMs?: number) => Ended {
+  begin(): (speechMs: number, isFirst?: boolean, costMs?: number, parts?: number) => Ended {
     const startMs = monotonicMs();
     const startAsideMs = asideMs;
     const startCpuMs = threadCpuMs();
     let aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
-    return (speechMs, isFirst = false, costMs) => {
+    return (speechMs, isFirst = false, costMs, parts = 1) => {
       this.#endedCpuMs = threadCpuMs();
-      const wentAsideMs = costMs === undefined ? asideMs - startAsideMs : 0;
-      const ownMs = costMs ?? this.#endedCpuMs - startCpuMs - wentAsideMs;
+      const wentAsideMs = (asideMs - startAsideMs) / parts;
+      const ownMs = (costMs ?? this.#endedCpuMs - startCpuMs) - wentAsideMs;
       const first = isFirst ? { begun: 1, beginMs: ownMs } : { begun: 0, beginMs: 0 };
       const effort = { cpuMs: ownMs + aroundCpuMs, speechMs, ...first };
       aroundCpuMs = 0;
@@ -104,8 +108,10 @@ export class EffortTable {
     const grown = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
     for (const [column, field] of fields.entries()) {
       const at = row * fields.length + column;
-      grown[field] = this.#totals[at]! - this.#taken[at]!;
-      this.#taken[at] = this.#totals[at]!;
+      // Read once: the other thread adds to it meanwhile.
+      const total = this.#totals[at]!;
+      grown[field] = total - this.#taken[at]!;
+      this.#taken[at] = total;
     }
     return grown;
   }

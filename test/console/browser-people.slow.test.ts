@@ -237,6 +237,7 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     await ada.page.goto(`/accounts/${accountId}/users`);
     await ada.page.getByText('Mia').waitFor();
     t.strictSame(await ask(ada.page, 'invitations', { accountId }), [], 'the spent one is not open');
+    t.ok(await until(async () => (await ada.button('Withdraw').count()) === 0));
     await ada.button('Invite a user').click();
     const link = (await ada.page.getByLabel('Link', { exact: true }).innerText()).trim();
     await ada.button('Close').click();

@@ -58,7 +58,9 @@ const script = `
           at: context.currentTime - context.outputLatency,
           frameSeconds: Math.max(frameMs - frameBeforeMs, performance.now() - frameMs) / 1_000,
         });
-        if (lit.length === awaited?.count) awaited.act();
+        if (lit.length !== awaited?.count) continue;
+        awaited.act();
+        awaited = null;
       }
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ['aria-current'] });
   const fetch = window.fetch;
@@ -92,8 +94,13 @@ const script = `
         }).join('')).join('')),
       lit,
     }),
-    clickAfter: (count, text) => new Promise((resolve) => {
-      awaited = { count, act: () => resolve(buttonOf(text).click()) };
+    clickAfter: (count, text) => new Promise((resolve, reject) => {
+      const act = () => {
+        const button = buttonOf(text);
+        if (button === undefined) reject(new Error('no button "' + text + '"'));
+        else resolve(button.click());
+      };
+      awaited = { count, act };
     }),
     silentAfter: async (text) => {
       const button = buttonOf(text);

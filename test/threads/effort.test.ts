@@ -52,6 +52,9 @@ t.test('work that goes aside is no cost of what it is in, and is known', (t) => 
   t.ok(effort.beginMs >= 20 && effort.beginMs < 60, `${effort.beginMs} ms`);
   t.equal(effort.cpuMs, effort.beginMs);
   t.equal(table.begin()(100).asideMs, 0, 'it counts once');
+  const endOfTwo = table.begin();
+  aside(() => burn(60));
+  t.ok(endOfTwo(100, true, 100, 2).effort.beginMs <= 70, 'on a GPU, a part of it for each of two');
   t.end();
 });
 

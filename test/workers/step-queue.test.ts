@@ -218,7 +218,7 @@ t.test('first audio waits if the steps that are due soon would come too late', a
       await queue.enter(due);
       order.push(name);
       nowMs += 20;
-      queue.leave();
+      queue.leave(1);
     };
     // The queue learns what a step takes.
     for (let count = 0; count < 50; count++) await step('', playing(nowMs));

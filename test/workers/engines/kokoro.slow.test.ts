@@ -183,7 +183,9 @@ t.test('a blend is a voice: the weighted mean of others', async (t) => {
   const pack = await readPack(t, {
     'model.onnx': {},
     ...onnxVoices,
-    'syrinx.json': JSON.stringify({ blends: { warm: 'af_heart:2+bf_emma:1', plain: 'bf_emma' } }),
+    'syrinx.json': JSON.stringify({
+      blends: { warm: 'af_heart:0.6666666666666666+bf_emma:0.3333333333333333', plain: 'bf_emma' },
+    }),
   });
   const blends = pack.voices.filter(({ id }) => /warm|plain/.test(id));
   t.same(blends, [

@@ -67,8 +67,8 @@ const decoder = new TextDecoder();
 
 type EspeakBounds = Pick<Bounds, 'phonemeTextMax'>;
 
-/** The voice that has a module of its own. */
-const largeVoice = 'ru';
+/** Russian and its variants have a module of their own. */
+const isLarge = (voice: string): boolean => /^ru(?:-|$)/.test(voice);
 
 let loaded: Promise<Espeak> | undefined;
 
@@ -118,7 +118,7 @@ export class Espeak {
    */
   groups(text: string, voice: string): string[] {
     assert(text.length <= this.#textMax, 'text for espeak-ng is over its bound');
-    if (voice === largeVoice && this.#large !== null) return this.#large.groups(text, voice);
+    if (this.#large !== null && isLarge(voice)) return this.#large.groups(text, voice);
     if (voice !== this.#voice) aside(() => this.#setVoice(voice));
     const ipa = this.#take(this.#worker.convert_to_phonemes(text, true));
     // Clause marks are dropped: pauses follow the punctuation of the text, not espeak-ng's reading of it.

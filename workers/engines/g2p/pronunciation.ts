@@ -195,21 +195,23 @@ export class Pronouncer {
 
   /**
    * @param atoms of one voice, without a pause between them, at most `bounds.phonemeTextMax` UTF-16 units in all
-   * @param segment all pieces of the segment. The short ones in this voice are pronounced as well, and kept: espeak-ng would
-   *   change its voice again and again in a text of many scripts, which takes longer than to pronounce a word
+   * @param segment pieces that are to come. If some are in another voice, the short ones in this voice are pronounced as well,
+   *   and kept: to change the voice of espeak-ng again and again takes longer than to pronounce a word
    */
   pronounce(atoms: readonly Atom[], segment: readonly (readonly Atom[])[] = []): SpokenAtom[] {
     const [first] = atoms;
     if (first === undefined) return [];
     this.#forgetting ??= setTimeout(() => this.#forget(), this.#bounds.pronunciationsKeptMs).unref();
     this.#forgetting.refresh();
-    if (this.#known.get(keyOf(textOf(atoms), first.voice)) === undefined)
+    const text = textOf(atoms);
+    const isOther = (piece: readonly Atom[]) => piece[0]?.voice !== first.voice;
+    if (this.#known.get(keyOf(text, first.voice)) === undefined && segment.some(isOther))
       for (const piece of segment) {
-        const text = textOf(piece);
-        if (piece[0]?.voice === first.voice && text.length <= shortTextMax) this.#groups(text, first.voice);
+        const later = textOf(piece);
+        if (!isOther(piece) && later.length <= shortTextMax) this.#groups(later, first.voice);
       }
     if (atoms.length === 1) return [this.#spell(this.#pronounceAlone(first))];
-    const groups = this.#groups(textOf(atoms), first.voice);
+    const groups = this.#groups(text, first.voice);
     if (groups.length === atoms.length && atoms.every(({ spoken }) => plainWord.test(spoken)))
       return groups.map((group) => this.#spell(this.#sequence([group], first.voice)));
     const sequence = this.#sequence(groups, first.voice);

@@ -55,8 +55,8 @@ const blendsMax = 100;
 /** Voices of one: 80,000 took minutes to mix. */
 const blendPartsMax = 100;
 const blendName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
-/** A weight of more digits could be infinite. */
-const blendPart = /^([^:+]+)(?::(\d{1,9}(?:\.\d{1,9})?))?$/;
+/** A weight of more digits before the point could be infinite. */
+const blendPart = /^([^:+]+)(?::(\d{1,9}(?:\.\d+)?))?$/;
 
 /** @throws {VoicePackError} if it is not written like `af_heart:2+bf_emma:1` */
 const parseBlend = (path: string, name: string, recipe: string): Blend => {

@@ -52,9 +52,8 @@ export class PhoneTrack {
   readonly wordFirst: Int32Array;
   readonly wordLast: Int32Array;
   readonly #clauses: readonly Clause[];
-  /** The pieces of each clause that are to come, and those of all clauses. */
+  /** The pieces of each clause that are to come. */
   readonly #pieces: readonly Atom[][][];
-  readonly #all: readonly Atom[][];
   readonly #means: TrackMeans;
   #clause = 0;
   #atom = 0;
@@ -69,7 +68,6 @@ export class PhoneTrack {
     this.#clauses = clauses;
     this.#means = means;
     this.#pieces = piecesOf(clauses, means.bounds.phonemeTextMax, means.bounds.firstPhonemeTextMax);
-    this.#all = this.#pieces.flat();
     this.wordFirst = new Int32Array(words).fill(-1);
     this.wordLast = new Int32Array(words).fill(-1);
     if (clauses[0]?.continues !== true) this.#addPause('lead');
@@ -149,7 +147,7 @@ export class PhoneTrack {
     if (continues) this.#phonesBefore = placeMax;
     const piece = this.#pieces[this.#clause]!.shift()!;
     this.#atom += piece.length;
-    for (const [place, spoken] of this.#means.pronouncer.pronounce(piece, this.#all).entries())
+    for (const [place, spoken] of this.#means.pronouncer.pronounce(piece, this.#pieces.flat()).entries())
       this.#addAtom(piece[place]!, spoken, terminal);
     if (this.#atom === atoms.length) this.#endClause(ending);
   }
