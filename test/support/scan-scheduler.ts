@@ -259,7 +259,7 @@ export class ScanScheduler implements Policy<ScanContext> {
     ).length;
     const startMs = context.startOf(segment.index);
     const crowd = 4 * this.#options.threads;
-    const hasTime = this.#running > crowd && options.listener.clock.at(startMs) > this.nowMs() + 2_000;
+    const hasTime = this.#running > crowd && options.listener.clock.at(startMs) > this.nowMs() + 6_000;
     const unawaited = options.listener.isFile || (hasTime && !isAwaited) ? 'longest' : 'long';
     const begins = isAwaited && !options.listener.isFile && awaited <= crowd ? 'short' : unawaited;
     group.running++;
