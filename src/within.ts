@@ -1,4 +1,4 @@
-/** A wait that takes no longer than it may. */
+/** Waiting with a time limit. */
 
 /** @returns true if the event came in time */
 export const within = async (ms: number, event: Promise<unknown>): Promise<boolean> => {

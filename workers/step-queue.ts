@@ -34,9 +34,9 @@ interface WaitingStep<Step> extends StepDue {
 
 /** A listener with less audio in hand than this goes before first audio: otherwise a burst would make others run dry. */
 const PLAYING_MS = 100;
-/** Steps of listeners who are due soon after each other may take so many times what they took lately. */
+/** A margin for the next steps: they may take this many times as long as steps took lately. */
 const STEP_MARGIN = 1.25;
-/** Of the mean of what steps took, the newest step makes this part. */
+/** The weight of the newest step in the mean duration of steps. */
 const NEWEST_STEP = 0.1;
 /** First audio does not let a listener go first whose account has so many times the jobs of its own with the thread. */
 const LARGER_TIMES = 4;
@@ -96,7 +96,7 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
   #taken = 0;
   /** Accounts whose first audio was chosen since the last choice. */
   readonly #begun = new Set<string>();
-  /** What a step of a listener took lately. */
+  /** The mean duration of a listener's step. */
   #stepMs = 0;
   /** When the step began that runs now, and whether it is that of a whole file. Of a queue for one at a time. */
   #sinceMs = 0;
@@ -177,12 +177,12 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     playing.sort((a, b) => a.dueMs - b.dueMs);
     const [mostUrgent] = playing;
     const jobsOfPlaying = jobs.get(mostUrgent?.account) ?? 0;
-    // With first audio now, each listener still gets its step in time, behind the steps of those that are due before.
+    // First audio may go now if each listener still gets its step in time. A step waits for first audio and for earlier steps.
     const stepMs = this.#stepMs * STEP_MARGIN;
     const areInTime = playing.every(
       ({ dueMs }, before) => dueMs - nowMs > Math.max(PLAYING_MS, (before + 2) * stepMs),
     );
-    // In any case it goes before whole files.
+    // First audio always goes before whole files.
     const laterMs = Math.min((mostUrgent?.dueMs ?? nowMs) + 1, nowMs + BEFORE_FILES_MS - 1);
     const firstMs = areInTime ? nowMs + PLAYING_MS : laterMs;
     const yieldsMs = Math.min(firstMs, awaitedMs + FIRST_WAIT_MS);

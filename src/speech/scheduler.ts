@@ -93,7 +93,7 @@ const MORE_MS = 2_000;
 const HELD_BACK_MS = 250;
 /** With more running segments for each thread, there is a crowd. In it, a listener with `LONGEST_LEAD_MS` in hand gets the longest chunks. */
 const CROWD_PER_THREAD = 4;
-const LONGEST_LEAD_MS = 6_000;
+const LONGEST_LEAD_MS = 6_000; // 2 s delayed first audio after a full load.
 
 /** One context: its segments, and its gate. Only the scheduler changes it. */
 export class ScheduledContext {

@@ -67,10 +67,10 @@ export class AdministrationError extends Error {
 export const invalid = (field: string, message: string): AdministrationError =>
   new AdministrationError(message, 'badRequest', field);
 
-/** It cannot be done as things are now. */
+/** The present state does not allow the act. */
 export const conflict = (message: string, field: string | null = null): AdministrationError =>
   new AdministrationError(message, 'conflict', field);
 
-/** There is no such thing, at least not for the one who acts. */
+/** The thing does not exist, or the caller may not know of it. */
 export const notFound = (message: string, field: string | null = null): AdministrationError =>
   new AdministrationError(message, 'notFound', field);

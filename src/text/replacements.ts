@@ -22,7 +22,7 @@ interface SpokenUnit extends Span {
   readonly form: Replacement | undefined;
 }
 
-/** All words of a text in order, those with a common form as one. */
+/** All words of a text in order. Words with a common form are one unit. */
 export function* spokenUnits(
   words: readonly Span[],
   spoken: readonly Replacement[] = [],

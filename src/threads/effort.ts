@@ -41,7 +41,7 @@ export const threadCpuMs = (): number => {
 
 let asideMs = 0;
 
-/** Runs work that a text causes now and then. It is no cost of the voice: one account could raise what all are charged. */
+/** Runs work that does not count as the cost of a voice, such as a change of language: one account could raise that cost for all. */
 export const aside = (work: () => void): void => {
   const startMs = threadCpuMs();
   try {

@@ -210,15 +210,15 @@ t.test('who is about to run dry goes before first audio, and first audio before 
 });
 
 t.test('first audio waits if the steps that are due soon would come too late', async (t) => {
-  const orderBeside = async (listeners: number, inHandMs: number) => {
+  const orderBeside = async (listeners: number, inHandMs: number, batch = 1) => {
     let nowMs = 10_000;
     const queue = new StepQueue(() => nowMs);
     const order: string[] = [];
     const step = async (name: string, due: StepDue) => {
       await queue.enter(due);
       order.push(name);
-      nowMs += 20;
-      queue.leave(1);
+      nowMs += 20 * batch;
+      queue.leave(batch);
     };
     // The queue learns what a step takes.
     for (let count = 0; count < 50; count++) await step('', playing(nowMs));
@@ -228,6 +228,7 @@ t.test('first audio waits if the steps that are due soon would come too late', a
     return order;
   };
   t.equal((await orderBeside(4, 150)).indexOf('first'), 0, 'four listeners can wait for its step');
+  t.equal((await orderBeside(4, 150, 8)).indexOf('first'), 0, 'eight steps in a batch take as long as one');
   t.equal((await orderBeside(7, 150)).indexOf('first'), 7, 'the last of seven cannot');
   t.equal((await orderBeside(30, 450)).indexOf('first'), 0, 'it never waits for a whole file');
 });

@@ -1,6 +1,6 @@
 /** @returns the cyclic redundancy check of a polynomial: the highest bit first, not reflected, from 0 */
 export const checksumBy = (bits: 8 | 16 | 32, polynomial: number): ((bytes: Uint8Array) => number) => {
-  // All widths count at the top of 32 bits.
+  // A checksum of any width uses the highest bits of 32.
   const unused = 32 - bits;
   const table = Int32Array.from({ length: 256 }, (_, byte) => {
     let crc = byte << 24;

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { limits } from '../../../src/limits.js';
+import { EffortTable } from '../../../src/threads/effort.js';
 import { Segmenter } from '../../../src/text/segments.js';
 import { wordSpans } from '../../../src/text/words.js';
 import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
@@ -123,5 +124,18 @@ t.test('phones of a clause that other segments speak surround those of this one'
   t.strictSame([alone.first, alone.end], [0, alone.length]);
   const nothing = complete(trackOf('"', 'we sat ', 'down'));
   t.equal(nothing.first, -1);
+  t.end();
+});
+
+t.test('a change of language is no cost of the voice', (t) => {
+  const asideMs = (voices: readonly string[]): number => {
+    espeak.groups('one', voices[0]!);
+    const end = new EffortTable(1).begin();
+    // The clock of a thread may advance by milliseconds.
+    for (let change = 0; change < 200; change++) espeak.groups('one', voices[change % voices.length]!);
+    return end(0).asideMs;
+  };
+  t.equal(asideMs(['en-us']), 0);
+  t.ok(asideMs(['en-us', 'de']) > 0);
   t.end();
 });

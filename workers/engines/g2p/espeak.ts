@@ -1,7 +1,7 @@
 /**
  * espeak-ng in WebAssembly, as a function from text to phonemes. A thread has one; its only state is the voice it was
- * set to. To change the voice takes .2 ms, because its dictionary is read and indexed. That of Russian is so large (8.5 MB)
- * that it takes 10 ms, so Russian has a module of its own (3 MB).
+ * set to. A change of voice reads and indexes a dictionary, which takes .2 ms. The dictionary of Russian has 8.5 MB and takes
+ * 10 ms, so Russian has a module of its own (3 MB).
  */
 import { strict as assert } from 'node:assert';
 import initialise, {
