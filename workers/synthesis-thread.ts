@@ -171,6 +171,7 @@ export const serveSynthesis = async (
     const open = () => (synthesis ??= voices.open(job));
     let samples = 0;
     let madeMs = 0;
+    let hasSound = false;
     const parts: Effort[] = [];
     const due = dueOf(job, () => madeMs);
     const { share } = due;
@@ -182,6 +183,7 @@ export const serveSynthesis = async (
       const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample: samples, pcm, words };
       // Before the transfer, which empties the chunk.
       samples += pcm.length;
+      hasSound ||= pcm.some((sample) => sample !== 0);
       if (share !== undefined) countShare(share.clock, (pcm.length * 1000) / sampleRateHz, monotonicMs());
       actorPorts.get(actor)?.postMessage(mail, [pcm.buffer as ArrayBuffer]);
       madeMs = (samples * 1000) / sampleRateHz;
@@ -189,9 +191,9 @@ export const serveSynthesis = async (
     const done = (made: SynthesisEffort): SynthesisResult => {
       const mail: ChunkMail = { type: 'segment-done', contextId, segment, samples };
       actorPorts.get(actor)?.postMessage(mail);
-      // Long chunks of a whole file cost less than those of listeners. Of a segment that was cancelled, the first step has all
-      // that its analysis costs, and little speech.
-      if (job.urgency !== 'file') for (const part of parts) efforts.add(row, part);
+      // Long chunks of a whole file cost less than those of listeners, and silence for a text without words costs nothing. Of a
+      // segment that was cancelled, the first step has all that its analysis costs, and little speech.
+      if (job.urgency !== 'file' && hasSound) for (const part of parts) efforts.add(row, part);
       return { type: 'done', samples, effort: made };
     };
     if (job.pauseMs !== undefined) {
@@ -205,15 +207,9 @@ export const serveSynthesis = async (
       const stepped = await new Promise<Stepped | null>((settle, fail) => {
         const step: JobStep = {
           ...{ engine: voices.batchesOf?.(voiceId), window: synthesis?.window ?? 0 },
-          ...{
-            slot,
-            // A step of the longest chunks is no first audio, and would raise what that costs.
-            isFirst: effort === null && job.begins !== 'longest',
-            longMs,
-            open,
-            settle,
-            fail,
-          },
+          // A step of the longest chunks is no first audio, and would raise what that costs.
+          isFirst: effort === null && job.begins !== 'longest',
+          ...{ slot, longMs, open, settle, fail },
         };
         const stepDue: StepDue = madeMs > 0 && job.urgency === 'first' ? { ...due, urgency: 'playing' } : due;
         void steps.enter(stepDue, longMs, step).then(async (others) => {

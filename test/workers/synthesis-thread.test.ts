@@ -99,6 +99,22 @@ t.test('the cost of a voice is that of complete segments: clients that leave do 
   port.close();
 });
 
+t.test('a text without sound says nothing of what its voice costs', async (t) => {
+  const thread = await start(t);
+  const all = packs.flatMap(({ voices }) => voices).length;
+  const port = thread.link(0)!;
+  const silent = jobOf(request(1, 'low', '\0'.repeat(15)), monotonicMs());
+  thread.start(silent);
+  t.match(await silent.outcome, { type: 'done', samples: 18_000 });
+  t.match(thread.effort.take(0), { cpuMs: 0, speechMs: 0, begun: 0 });
+  t.equal(thread.effort.take(all).speechMs, 750, 'it counts as work');
+  const late = jobOf(request(2, 'low', `${'\0'.repeat(10)}aaaaa`), monotonicMs());
+  thread.start(late);
+  t.match(await late.outcome, { type: 'done' });
+  t.match(thread.effort.take(0), { speechMs: 750, begun: 1 });
+  port.close();
+});
+
 t.test('each job has deadlines at the rate of its voice', async (t) => {
   const thread = await start(t);
   const port = thread.link(0)!;
