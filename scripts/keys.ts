@@ -8,6 +8,7 @@ import { limits } from '../src/limits.js';
 import { storeAt } from '../src/store/driver.js';
 import type { KeyProperties, ListedKey, StoreDriver, StoredKey } from '../src/store/store.js';
 import { namedLexicons } from '../src/threads/lexicons.js';
+import { catalogueOf } from '../src/threads/voices.js';
 import {
   parseTime,
   program,
@@ -18,6 +19,7 @@ import {
   type Terminal,
 } from './command.js';
 import { formatTable, formatTime, iso } from './table.js';
+import { installed, placesOf } from './voices/packs.js';
 
 const usage = `Usage: npm run keys -- COMMAND
 
@@ -98,11 +100,17 @@ const readProperties = (line: CommandLine): Partial<KeyProperties> => {
   };
 };
 
-/** Hosts that share a database have data folders of their own: this machine may be none of them. */
-const installedFor = ({ env }: Terminal): Installed => {
+/** Hosts that share a database have folders of their own: this machine may be none of them. */
+const installedFor = async ({ env }: Terminal, { voices }: Partial<KeyProperties>): Promise<Installed> => {
   const { dataDir, storeUrl } = readConfig(env);
   const lexicons = namedLexicons(dataDir) ?? (storeUrl === null ? [] : null);
-  return lexicons === null ? {} : { lexicons };
+  const areNamed = voices !== undefined && voices !== null;
+  const packs = areNamed && storeUrl === null ? (await installed(placesOf(env))).packs : [];
+  return {
+    ...(lexicons !== null && { lexicons }),
+    // If no pack can be used, nothing is known.
+    ...(packs.length > 0 && { voices: catalogueOf(packs).speakerIds }),
+  };
 };
 
 /** In words, for the operator. */
@@ -190,8 +198,9 @@ export const keys = program('keys', usage, {
       const amount = line.option('credits');
       const credits = amount === null ? null : wholeNumber(amount, '--credits');
       const properties = { ...readProperties(line), name: line.option('name') ?? '' };
+      const has = await installedFor(terminal, properties);
       const { key, account } = await open(terminal, true, (administration) =>
-        administration.createKey(line.option('account'), credits, properties, installedFor(terminal)),
+        administration.createKey(line.option('account'), credits, properties, has),
       );
       const state = account.metered ? `has ${inCredits(account.balance)}` : 'is not metered';
       const suspended = account.suspendedAtMs === null ? '' : ' and is suspended';
@@ -216,9 +225,10 @@ export const keys = program('keys', usage, {
       const changes = readProperties(line);
       if (Object.keys(changes).length === 0)
         throw new UsageError(`"set" needs one of ${propertyOptions.map((name) => `--${name}`).join(', ')}`);
+      const has = await installedFor(terminal, changes);
       if (looksLikeKey(target)) {
         const key = await open(terminal, false, (administration) =>
-          administration.change(target, changes, installedFor(terminal)),
+          administration.change(target, changes, has),
         );
         terminal.out(`Key ${key.prefix}... ${describe(key)}.\n`);
         return;
@@ -227,7 +237,7 @@ export const keys = program('keys', usage, {
       if (Object.keys(speaking).length < Object.keys(changes).length)
         throw new UsageError('An account has no expiry, limit or voices: its keys have');
       const account = await open(terminal, false, (administration) =>
-        administration.changeAccount(target, speaking, installedFor(terminal)),
+        administration.changeAccount(target, speaking, has),
       );
       const described = describeSpeaking(account).join(', ') || 'sets nothing for its keys';
       terminal.out(`Account "${account.name}" ${described}.\n`);

@@ -153,6 +153,13 @@ const callsOver = (
     return keyView({ ...before, ...key });
   };
 
+  /** Of what changes nothing else in the store. */
+  const recordAct = (by: By, action: string, subject: string, details = '') =>
+    store.transact(async (transaction) => {
+      const actor = await userBy(by)(transaction);
+      await record(transaction, actor, { atMs: nowMs(), action, subject, details });
+    });
+
   const changeWord = async <Change extends Addition | Removal>(
     by: By,
     accountId: number,
@@ -187,10 +194,10 @@ const callsOver = (
   /** Accounts whose webhook is being called: one message at a time. */
   const called = new Set<number>();
   let testing = 0;
-  const send = async (accountId: number, ...message: Parameters<Webhooks['send']>) => {
+  const sending = async <T>(accountId: number, send: () => Promise<T>): Promise<T> => {
     called.add(accountId);
     try {
-      return await webhooks.send(...message);
+      return await send();
     } finally {
       called.delete(accountId);
     }
@@ -209,7 +216,7 @@ const callsOver = (
       const due = webhook && dueOf(webhook, alert.cause, nowMs(), randomUUID);
       if (webhook === null || due === null || called.has(accountId)) continue;
       const message = { type: alert.cause, ...alert, text: textOf(alert) };
-      const { isDelivered, result } = await send(accountId, webhook, due.id, message);
+      const { isDelivered, result } = await sending(accountId, () => webhooks.send(webhook, due.id, message));
       noteSent(accountId, webhook.url, (now) => ({
         ...now,
         deliveries: { ...now.deliveries, [alert.cause]: after(due, isDelivered, nowMs(), bounds) },
@@ -365,16 +372,12 @@ const callsOver = (
           'unavailable',
         );
       take(webhookTests, accountId, `A test may be sent every ${bounds.webhookTestMs / 1_000} seconds`);
-      const message = {
-        type: 'test',
-        accountId,
-        account,
-        text: `A test of the webhook of ${account}.`,
-      } as const;
+      const text = `A test of the webhook of ${account}.`;
       testing++;
-      const { isDelivered, result } = await send(accountId, webhook, randomUUID(), message).finally(
-        () => testing--,
-      );
+      const { isDelivered, result } = await sending(accountId, async () => {
+        await recordAct(by, 'account.testWebhook', account, new URL(webhook.url).origin);
+        return webhooks.send(webhook, randomUUID(), { type: 'test', accountId, account, text });
+      }).finally(() => testing--);
       noteSent(accountId, webhook.url, (now) => ({ ...now, lastAtMs: nowMs(), lastResult: result }));
       return { isDelivered, result };
     },
@@ -402,11 +405,7 @@ const callsOver = (
         refuseMember(await userBy(by)(view));
         return view.listActs(beforeId, AUDIT_PAGE_ROWS, filter);
       }),
-    record: (by: By, action: string, subject: string) =>
-      store.transact(async (transaction) => {
-        const actor = await userBy(by)(transaction);
-        await record(transaction, actor, { atMs: nowMs(), action, subject, details: '' });
-      }),
+    record: recordAct,
   };
 };
 

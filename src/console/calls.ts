@@ -6,7 +6,9 @@ import type { Installed } from '../accounts/checks.js';
 import type { Admission } from '../accounts/admission.js';
 import type { BrowserTokens } from '../accounts/browser-tokens.js';
 import type { OpenedSession } from '../accounts/sessions.js';
+import { Buckets } from '../buckets.js';
 import { canonicalOrigin } from '../config.js';
+import { monotonicMs } from '../monotonic.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, forOperators, forPeople, signedOut } from './answers.js';
 import { whoOf } from './call-rules.js';
@@ -186,11 +188,15 @@ const requestRow = ({ atMs, request }: KeptRequest): RequestRow => {
   };
 };
 
+/** A program takes a browser token for each visitor: the audit table has one row an hour for a user, a key and an origin. */
+const TOKEN_ACTS = { atOnceMax: 1, everyMs: 3_600_000, countedMax: 10_000, clock: monotonicMs };
+
 const conflict = (message: string): ConsoleRefusal => new ConsoleRefusal('conflict', message);
 
 export const createCalls = (parts: CallsParts): Answers => {
   const { about, administration, admission, browserTokens, lexicons, onEnded } = parts;
   const { past, said, settled, throttle, turns, url, voices, wordBounds } = parts;
+  const tokenActs = new Buckets(TOKEN_ACTS);
   const installed = (): Installed => ({ voices: voices.ids, lexicons: lexicons.names });
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
@@ -285,14 +291,22 @@ export const createCalls = (parts: CallsParts): Answers => {
     changeKey: async (question, caller) => administration.changeKey(sessionOf(caller), question, installed()),
     revokeKey: stored('revokeKey'),
     browserToken: async ({ keyId, origin }, caller) => {
+      const session = sessionOf(caller);
       const pageOrigin = canonicalOrigin(origin);
       if (pageOrigin === null)
         throw badRequest('origin must be that of the page, such as https://app.example.com.', 'origin');
-      await administration.key(sessionOf(caller), { keyId });
+      const { prefix } = await administration.key(session, { keyId });
       if (browserTokens === null)
         throw conflict('The port for browsers is off: an operator sets BROWSER_PORT.');
       const found = admission.byId(keyId);
-      if (found.ok) return browserTokens.issue(keyId, pageOrigin);
+      if (found.ok) {
+        const act = `${session.user.name} ${keyId} ${pageOrigin}`;
+        if (tokenActs.waitMs(act) === 0) {
+          await administration.record(session, 'key.browserToken', prefix, pageOrigin);
+          tokenActs.take(act);
+        }
+        return browserTokens.issue(keyId, pageOrigin);
+      }
       if (found.code === 'unavailable')
         throw new ConsoleRefusal('unavailable', 'The store cannot be read. Try again in a moment.');
       throw conflict('This key is revoked or has expired, or its account is suspended.');

@@ -91,7 +91,16 @@ t.test('a member sees the alerts and the words of its own account only', async (
   });
   t.equal(messages.length, 1);
   t.match(await operator.call('webhook', { accountId }), { url, lastResult: 'answered 200' });
-  const [act] = await operator.call('audit', { beforeId: null, kind: 'account', search: 'WEBHOOK' });
+  const [test, act, ...others] = await operator.call('audit', {
+    ...{ beforeId: null, kind: 'account', search: 'WEBHOOK' },
+  });
+  t.match(test, {
+    actor: 'max',
+    action: 'account.testWebhook',
+    subject: 'ada',
+    details: new URL(url).origin,
+  });
+  t.strictSame(others, [], 'a test that was refused is no act');
   t.match(act, { actor: 'max', action: 'account.webhook', subject: 'ada' });
   t.notMatch(act!.details, /alerts/, 'the path of the address may be a secret');
   t.strictSame(await operator.call('audit', { beforeId: null, kind: 'key', search: 'webhook' }), []);

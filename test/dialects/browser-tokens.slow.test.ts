@@ -160,6 +160,14 @@ t.test('the listener for browsers', async (t) => {
       t.equal(answer.status, 400, origin);
       t.match(await answer.json(), { field: 'origin' });
     }
+    const { prefix } = (await operator.call('keys', { accountId }))[0]!;
+    const acts = async () =>
+      (await operator.call('audit', { beforeId: null, kind: 'key', search: 'browserToken' })).map(
+        ({ subject, details }) => [subject, details],
+      );
+    t.strictSame(await acts(), [[prefix, ORIGIN]], 'one act an hour for a key and an origin');
+    await issue('https://other.example.com');
+    t.strictSame((await acts())[0], [prefix, 'https://other.example.com']);
     const canonical = await issue('HTTPS://App.example.com:443');
     t.equal((await stream(canonical)).status, 200, 'in the form that browsers send');
   });

@@ -241,6 +241,11 @@ t.test('properties are set, changed, removed and listed', async (t) => {
   t.match(await keys('suspend', 'nobody'), { status: 1, stderr: /no account "nobody"/ });
   t.match(await keys('set', key, '--expires', '2020-01-01'), { status: 1, stderr: /in the future/ });
   t.match(await keys('set', key, '--voices', 'wren,,lark'), { status: 1, stderr: /by their ids/ });
+  for (const args of [['create'], ['set', key]])
+    t.match(await keys(...args, '--voices', 'wren,nobody'), {
+      status: 1,
+      stderr: /^No voice nobody is installed: choose from wren, .*lark/,
+    });
   await keys('revoke', key);
   t.match(await keys('set', key, '--limit', '1'), { status: 1, stderr: /was revoked, and stays so/ });
 });
