@@ -60,7 +60,7 @@ const growthMax = 2.5;
 const msPerUnitMax = 0.1;
 /** Shorter times say nothing of growth: code is compiled meanwhile, and the CPU time of a thread grows in steps of 4 ms. */
 const comparableMs = 40;
-const rounds = 4;
+const rounds = 6;
 
 /**
  * @param suspectMs what is slower is looked at again: a quadratic parser of texts of this length
@@ -86,18 +86,15 @@ export const slownessOf = async (
   for (const size of [units / 8, units]) {
     if ((await msOf(text(2 * size), 2)) <= suspectMs) continue;
     let slowness: string | null = null;
-    let half = size;
-    for (let round = 0; round < rounds; round++) {
+    // The next size tells a step from growth: a text whose objects outgrow the young heap costs several times as much.
+    for (let round = 0, half = size; round < rounds; round++, half *= 2) {
       const [halfMs, wholeMs] = [await msOf(text(half), 3), await msOf(text(2 * half), 3)];
-      slowness = null;
-      if (wholeMs < comparableMs) {
-        half *= 2;
-        continue;
-      }
       const isSteep = wholeMs > growthMax * halfMs || wholeMs > 2 * half * msPerUnitMax;
-      if (!isSteep) break;
-      slowness = `${name}: ${wholeMs.toFixed(1)} ms for ${2 * half} characters, ${halfMs.toFixed(1)} for half`;
-      if (wholeMs > 1_000) break;
+      const isComparable = wholeMs >= comparableMs;
+      if (isComparable && isSteep)
+        slowness = `${name}: ${wholeMs.toFixed(1)} ms for ${2 * half} characters, ${halfMs.toFixed(1)} for half`;
+      else slowness = null;
+      if ((isComparable && !isSteep) || wholeMs > 1_000) break;
     }
     if (slowness !== null) return slowness;
   }
