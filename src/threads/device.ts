@@ -39,7 +39,7 @@ const softwareNames = /swiftshader|llvmpipe|lavapipe|softpipe|software/i;
 const softwareDrivers = '*swiftshader*,*llvmpipe*,*lavapipe*,*lvp*';
 
 /** Milliseconds that a process has to end by SIGKILL. Inside a driver that hangs, it cannot. */
-const KILL_MS_MAX = 1_000;
+const KILL_MS_MAX = 5_000;
 
 /** The loader lists: `INFO:      [0] NAME`. */
 const listedDevice = /^[A-Z |]+:\s+\[\d+\]\s+(\S.*)$/gm;
