@@ -96,15 +96,22 @@ t.test('time in which the system ran other threads counts only as far as the inp
 
 t.test('a crowd of keys leaves each a sixteenth', (t) => {
   const world = createTurns();
-  for (let keyId = 0; keyId < 100; keyId++) {
+  const crowd = Array.from({ length: 100 }, (_, keyId) => {
     const turn = world.turns.of(keyId);
     exhaust(world, turn);
-    turn.wait(new Worker(world, 1_000_000, 0.01));
-  }
+    const worker = new Worker(world, 1_000_000, 0.01);
+    turn.wait(worker);
+    return worker;
+  });
   const newcomer = world.turns.of(1_000);
   exhaust(world, newcomer);
   world.pass(1_000);
   t.ok(newcomer.isFree, 'within a second it has its burst again');
+  const pieces = crowd.map(({ done }) => done.length);
+  t.ok(
+    Math.min(...pieces) > Math.max(...pieces) / 2,
+    `nobody is left out: ${Math.min(...pieces)} pieces at least`,
+  );
   t.end();
 });
 

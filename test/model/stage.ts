@@ -200,6 +200,7 @@ export class Stage {
     if (this.#scheduler.audio.bytes !== 0) throw new Error('audio is still counted');
     if (this.#scheduler.groups > 0 || this.#scheduler.runningSegments > 0)
       throw new Error('the scheduler keeps groups or segments');
+    if (this.#clocks.free !== CONTEXTS + GROUPS) throw new Error('a playback clock was not given back');
     if (this.#entered !== 0) throw new Error(`${this.#entered} contexts have not left their voices`);
   }
 
