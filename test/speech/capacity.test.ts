@@ -300,11 +300,6 @@ t.test('the contexts of a socket count as one listener for others, and get what 
   t.ok(capacity.fullness(0).ratio < 0.12, 'their listeners may run dry: that is their own doing');
   t.not(capacity.refusal(demand({ group: greedy[0]! }), 0), null, 'beyond a slot it gets what is left');
   t.ok(admitted(capacity, () => playing(1_000)) > 0.6 * held, 'others need not share what it has too much');
-  const socket = {};
-  const [inOne, inMany] = [{ group: socket }, {}].map((given) =>
-    admitted(create({ demands: listeners(40, () => playing(0, given)) }), () => demand(given)),
-  );
-  t.equal(inOne, inMany, 'alone, a socket gets what as many listeners get');
   const group = {};
   const mixed = create({ demands: [playing(9_000, { group }), playing(0, { group, remainingMs: 1_000 })] });
   const alone = create({ demands: [playing(0, { remainingMs: 1_000 })] });
