@@ -63,12 +63,29 @@ void t.test('SIGHUP and SIGUSR2 end nothing; SIGUSR2 logs the status', async (t)
   service.signal('SIGUSR2');
   const idle = { requestsInFlight: 0, openContexts: 0, runningSegments: 0, threadsWhole: true };
   t.match(await service.untilLogged('status'), idle);
-  // Ctrl-C under npm arrives twice at once.
-  const stream = await openStream(service, prose(6));
-  service.signal('SIGINT');
-  service.signal('SIGINT');
-  t.ok((await stream.rest()) > 1_000_000, 'Ctrl-C under npm still lets the stream complete');
-  t.match(await service.exited, { code: 0, signal: null });
+  t.match(await service.stop(), { code: 0, signal: null });
+});
+
+void t.test('Ctrl-C under npm, which arrives twice at once, lets a stream complete', async (t) => {
+  for (let tries = 1; ; tries++) {
+    const service = await startService(t, oneThread, SCRIPTED);
+    const stream = await openStream(service, prose(6));
+    const startMs = performance.now();
+    service.signal('SIGINT');
+    // Two that wait for the process would be one.
+    await isStopping(service);
+    service.signal('SIGINT');
+    service.signal('SIGUSR2');
+    await until(() => service.exit !== null || service.logged('status').length > 0);
+    // On a busy machine the second can be so late that it is one of its own.
+    if (performance.now() - startMs > 200 && tries < 20) {
+      await Promise.all([service.kill(), stream.rest().catch(() => 0)]);
+      continue;
+    }
+    t.ok((await stream.rest()) > 1_000_000);
+    t.match(await service.exited, { code: 0, signal: null });
+    return;
+  }
 });
 
 void t.test('SIGHUP and SIGUSR2 end nothing while the service loads', async (t) => {
