@@ -1,7 +1,6 @@
 /** A browser's side of the console, without the browser: calls with cookies, and the ways to become somebody. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import './kept-connections.js';
 import { openWs, type WsClient } from './socket-client.js';
 import type { Answer, CallName, Question, Refusal } from '../../src/console/contract.js';
 

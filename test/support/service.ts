@@ -6,7 +6,6 @@ import { Changes } from '../../scripts/rig/changes.js';
 import { sumOf } from '../../scripts/rig/exposition.js';
 import { type Exit, NodeProcess, Service } from '../../scripts/rig/service.js';
 import { memoryFolder } from '../store/support.js';
-import './kept-connections.js';
 import { packageRoot } from './package-root.js';
 import { until } from './waiting.js';
 
