@@ -232,6 +232,10 @@ t.test(
     await single.untilClosed();
     t.equal(textOf(single.alignments(undefined)), `${plain} `);
     isPause(t, longestPause(single.audio(undefined)), 'one text');
+    const cut = await open('stream-input');
+    cut.send({ text: ' ' }, { text: 'It is a <b' }, { text: '' });
+    await cut.untilClosed();
+    t.equal(textOf(cut.alignments(undefined)), 'It is a <b ');
   },
 );
 

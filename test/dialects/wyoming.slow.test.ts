@@ -173,6 +173,18 @@ t.test('nine at once for each address; the tenth is refused, another address is 
   t.ok(await until(async () => (await service.openContexts()) === 0));
 });
 
+t.test('a stream that replaces one that was never stopped frees its slot', async (t) => {
+  const client = await opened();
+  for (let round = 0; round < 12; round++) {
+    client.send('synthesize-start', {});
+    client.send('synthesize-chunk', { text: SENTENCE });
+    await client.until('audio-chunk');
+  }
+  client.send('synthesize-stop');
+  await client.until('synthesize-stopped');
+  t.ok(await until(async () => (await service.openContexts()) === 0));
+});
+
 t.test('a client that leaves in mid-speech frees its slot each time', async (t) => {
   for (let round = 0; round < interruptions; round++) {
     const client = await opened();

@@ -139,6 +139,7 @@ t.test('at capacity an utterance is refused as without a slot; one that was admi
   t.equal(speech.last.text, '');
   t.match(books, { slots: 0, reserved: 0, charged: 27 });
   speech.isAtCapacity = false;
+  books.credit = 'Again.'.length;
   say(text('Again.', 'b'), flush('f3', 'b'));
   t.strictSame(kinds(heard()), ['audio_chunk', 'flush_completed']);
   t.end();

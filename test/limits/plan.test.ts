@@ -215,6 +215,14 @@ t.test('a setting that fits stays as it is, and the other pools make room', (t) 
   t.end();
 });
 
+const refusalOf = (refused: () => unknown): unknown => {
+  try {
+    return refused();
+  } catch (error) {
+    return error;
+  }
+};
+
 t.test('connections and spooled results never need more files than there are', (t) => {
   for (const filesMax of [256, 1_024, 4_096, 20_000]) {
     const { bounds, worstCase } = plan(64 * GiB, {}, filesMax);
@@ -224,6 +232,9 @@ t.test('connections and spooled results never need more files than there are', (
   }
   t.throws(() => plan(64 * GiB, {}, 128), /may open 128: raise the limit \(ulimit -n, LimitNOFILE=\)$/);
   t.throws(() => plan(64 * GiB, { socketsMax: 5_000 }, 4_096), /or lower SOCKETS_MAX$/);
+  const needed = Number(/needs (\d+) open files/.exec(String(refusalOf(() => plan(64 * GiB, {}, 128))))?.[1]);
+  t.throws(() => plan(64 * GiB, {}, needed - 1), MachineError);
+  t.doesNotThrow(() => plan(64 * GiB, {}, needed));
   t.equal(plan(64 * GiB, {}, Number.POSITIVE_INFINITY).bounds.connectionsMax, limits.connectionsMax);
   t.end();
 });

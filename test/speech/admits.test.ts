@@ -74,7 +74,7 @@ const createContext = (framing: Framing = 'socket') => {
     onOver: () => undefined,
     onReleased: () => undefined,
   });
-  return { asked, context, ends, finish, frames, machine, scheduler, sent, time };
+  return { asked, clocks, context, ends, finish, frames, machine, scheduler, sent, time };
 };
 
 /** A frame of the first segment. */
@@ -95,6 +95,15 @@ t.test('a flush of nothing is answered at once, and the actor does not hear of i
   context.flush('four');
   t.strictSame(sent, ['open', 'segment', 'flush', 'flush'], 'but after text flushes keep their order');
   t.equal(frames.length, 2);
+  t.end();
+});
+
+t.test('a release gives the playback clock back, once', (t) => {
+  const { clocks, context } = createContext();
+  t.equal(clocks.free, 1);
+  context.release();
+  context.release();
+  t.equal(clocks.free, 2);
   t.end();
 });
 

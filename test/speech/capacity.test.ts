@@ -304,6 +304,14 @@ t.test('the contexts of a socket count as one listener for others, and get what 
   const mixed = create({ demands: [playing(9_000, { group }), playing(0, { group, remainingMs: 1_000 })] });
   const alone = create({ demands: [playing(0, { remainingMs: 1_000 })] });
   t.ok(mixed.fullness(0).ratio < 1.5 * alone.fullness(0).ratio);
+  const others = listeners(held, () => playing());
+  const beside = create({ demands: [...others, playing(0, { group })] }).refusal(demand({ group }), 0);
+  t.not(beside, null);
+  t.strictSame(
+    beside,
+    create({ demands: [...others, playing()] }).refusal(demand(), 0),
+    'it counts its own once',
+  );
   t.end();
 });
 

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import type { Log } from '../../src/log.js';
 import { Ledger, type LedgerBounds } from '../../src/store/ledger.js';
-import type { CommitResult, LedgerEntry, LedgerWriter } from '../../src/store/store.js';
+import type { CommitResult, EntryJournal, LedgerEntry, LedgerWriter } from '../../src/store/store.js';
 import { usageOf } from './usage.js';
 
 const failed = (fault: 'busy' | 'full' | 'restarting'): CommitResult => ({
@@ -42,7 +42,7 @@ class ScriptedWriter implements LedgerWriter {
   }
 }
 
-const setUp = (t: Test, bounds: Partial<LedgerBounds> = {}) => {
+const setUp = (t: Test, bounds: Partial<LedgerBounds> = {}, journal?: EntryJournal) => {
   mock.timers.enable({ apis: ['setTimeout'] });
   t.teardown(() => mock.timers.reset());
   const writers: ScriptedWriter[] = [];
@@ -63,6 +63,7 @@ const setUp = (t: Test, bounds: Partial<LedgerBounds> = {}) => {
     },
     bounds: { ...limits, ...bounds },
     log,
+    journal,
   });
   return { ledger, writers, lines, fields, writer: writers[0]! };
 };
@@ -70,7 +71,13 @@ const setUp = (t: Test, bounds: Partial<LedgerBounds> = {}) => {
 const numbers = (batch: readonly LedgerEntry[] | undefined) => batch?.map(({ entry }) => entry);
 
 t.test('entries go to the writer in order and in batches; the next batch gathers meanwhile', async (t) => {
-  const { ledger, writer } = setUp(t, { ledgerBatchMax: 2 });
+  /** The journal need not keep the entries up to these. */
+  const settled: number[] = [];
+  const journal: EntryJournal = {
+    ...{ fault: null, refusedFolder: '', append: () => undefined },
+    settled: (last) => void settled.push(last),
+  };
+  const { ledger, writer } = setUp(t, { ledgerBatchMax: 2 }, journal);
   for (let count = 0; count < 4; count += 1) ledger.append(usageOf(1));
   t.strictSame(numbers(writer.batches[0]), [1], 'the first one does not wait');
   await writer.answer();
@@ -84,6 +91,7 @@ t.test('entries go to the writer in order and in batches; the next batch gathers
   await writer.answer();
   t.ok(isDrained);
   t.strictSame([ledger.acknowledged, ledger.queued], [4, 0]);
+  t.strictSame(settled, [1, 3, 4]);
   t.ok(writer.batches.flat().every((entry) => entry.writer === 7));
 });
 

@@ -328,12 +328,23 @@ export const storeSuite = (
         });
         await transaction.revokeKey(second?.keyId ?? 0, 50);
         await transaction.revokeKey(second?.keyId ?? 0, 60);
+        t.match(await transaction.listAccounts(accountId, 0), [{ keys: 2 }], 'revoked keys count no more');
+        const expiring = { ...plain, expiresAtMs: FUTURE_MS };
+        await transaction.addKey('api', accountId, new Uint8Array(32).fill(4), 'svc_sk_d', expiring, 4);
+        for (const [expiresFromMs, found] of [
+          [FUTURE_MS - 1, 1],
+          [FUTURE_MS, 0],
+        ] as const) {
+          const period = { accountId, expiresFromMs, expiresToMs: expiresFromMs + 1 };
+          t.equal((await transaction.findKeys(period)).length, found);
+        }
         t.equal((await transaction.findKeys({ hash: new Uint8Array(32) })).length, 0);
         t.equal(await transaction.findAccount({ name: 'twin' }), null);
       });
       t.match(await administration.list(), [
         { revokedAtMs: null },
         { revokedAtMs: 50 },
+        { revokedAtMs: null },
         { revokedAtMs: null },
       ]);
       await t.rejects(administration.revoke('svc_sk_a'), /Several keys begin with "svc_sk_a"/);

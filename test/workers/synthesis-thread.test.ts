@@ -5,18 +5,20 @@ import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { monotonicMs } from '../../src/monotonic.js';
-import type { ChunkMail, SynthesisJob } from '../../src/threads/messages.js';
+import type { ChunkMail, SynthesisJob, SynthesisThreadData } from '../../src/threads/messages.js';
 import { JobControl } from '../../src/threads/control.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import { Job, SynthesisThread } from '../../src/threads/synthesis-thread.js';
-import { EffortTable } from '../../src/threads/effort.js';
-import { Vitals } from '../../src/threads/vitals.js';
+import { EffortTable, threadCpuMs } from '../../src/threads/effort.js';
+import { Vitals, type NativeGuard } from '../../src/threads/vitals.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
-import { ActorPorts } from '../../workers/synthesis-thread.js';
+import type { LoadedVoices } from '../../workers/engines/engine.js';
+import { ActorPorts, serveSynthesis } from '../../workers/synthesis-thread.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 import { playThread } from '../support/played-threads.js';
+import { loadScripted } from '../support/scripted-engine.js';
 import { batchVoice, voicesOf } from '../support/scripted-voices.js';
-import { eventually } from '../support/waiting.js';
+import { eventually, pause } from '../support/waiting.js';
 
 const clocks = new ClockTable(100);
 
@@ -112,6 +114,63 @@ t.test('a text without sound says nothing of what its voice costs', async (t) =>
   thread.start(late);
   t.match(await late.outcome, { type: 'done' });
   t.match(thread.effort.take(0), { speechMs: 750, begun: 1 });
+  port.close();
+});
+
+/** The handler of a thread whose voices have this in addition. */
+const serveWith = (more: Partial<LoadedVoices>, effort = new EffortTable(2)) => {
+  const data: SynthesisThreadData = {
+    ...{ packs: voicesOf(['low']).packs, executionProvider: 'cpu', logLevel: 'silent', bounds: limits },
+    ...{ control: new JobControl(2).buffer, vitals: new Vitals().buffer },
+    ...{ effort: effort.buffer, clocks: clocks.buffer },
+  };
+  const thread = {
+    ...{ threadId: 0, ownFaults: {}, exit: () => new Promise<never>(() => undefined) },
+    ...{ wait: () => Promise.resolve(), lives: () => Promise.resolve() },
+  };
+  const load = async (native: NativeGuard) => Object.assign(await loadScripted(data, native, thread), more);
+  return serveSynthesis(data, load, () => undefined);
+};
+
+t.test('the load of a pack is no cost of speech', async (t) => {
+  const effort = new EffortTable(2);
+  const loadMs = 300;
+  const run = await serveWith(
+    {
+      hold: async ({ asStep }) => {
+        await asStep(loadMs, () => {
+          const endMs = threadCpuMs() + loadMs;
+          while (threadCpuMs() < endMs);
+          return Promise.resolve();
+        });
+        return { load: null, release: () => undefined };
+      },
+    },
+    effort,
+  );
+  // What a thread did before its first step counts for none.
+  for (let jobs = 0; jobs < 2; jobs++)
+    t.match(await run({ ...request(1, 'low', 'text', -1), slot: 0 }), { type: 'done' });
+  const { cpuMs } = effort.take(1);
+  t.ok(cpuMs < loadMs / 2, `${cpuMs} ms`);
+});
+
+t.test('a segment that ends makes room for the next one of a voice that bounds them', async (t) => {
+  const run = await serveWith({ crowded: [{ voices: voicesOf(['low']).packs[0]!.voices, segmentsMax: 1 }] });
+  for (let jobs = 0; jobs < 2; jobs++)
+    t.match(await run({ ...request(1, 'low', 'text', -1), slot: 0 }), { type: 'done' });
+});
+
+t.test('the step in which a job was cancelled counts', async (t) => {
+  const thread = await start(t);
+  const port = thread.link(0)!;
+  const left = jobOf(request(1, 'low', '!slow'), monotonicMs());
+  thread.start(left);
+  await pause(20);
+  left.cancel();
+  const outcome = await left.outcome;
+  t.match(outcome, { type: 'cancelled', effort: { computeMs: Number } });
+  t.ok(outcome.type === 'cancelled' && outcome.effort!.computeMs > 0);
   port.close();
 });
 

@@ -106,6 +106,10 @@ t.test(
     t.match(await other.send({ url: `http://localhost:${port}/`, secret: 'AAAA' }, 'id', message), {
       isDelivered: false,
     });
+    t.match(await other.send({ url: 'http://8.8.8.8:9/', secret: 'AAAA' }, 'id', message), {
+      isDelivered: false,
+      result: 'no address that may be called was found',
+    });
     t.equal(got.length, 0);
   },
 );

@@ -73,6 +73,8 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
   ],
   'four digits are a year, unless they count a plural or follow a word that counts': [
     ['in 1984', 'in nineteen eighty four'],
+    ['in 2099', 'in twenty ninety nine'],
+    ['in 2100', 'in two thousand one hundred'],
     ['1984 items', 'one thousand nine hundred eighty four items'],
     ['In 1984 items were counted.', 'In nineteen eighty four items were counted.'],
     ['He was born (1905).', 'He was born (nineteen oh five).'],

@@ -120,6 +120,19 @@ t.test('the chunks of two runs of a segment may arrive interleaved', async (t) =
   t.equal(frames.at(-1)?.type, 'closed');
 });
 
+t.test('what comes of a second run after the first was complete is dropped', async (t) => {
+  const { actor, frames } = open();
+  announce(actor, 0);
+  actor.chunk(chunk(0, 0, 60));
+  actor.chunk(chunk(0, 0, 30));
+  actor.chunk(done(0, 60));
+  actor.chunk(chunk(0, 30, 30));
+  actor.chunk(done(0, 60));
+  actor.close();
+  t.equal(streamedSamples(frames).length, 60);
+  t.equal(frames.at(-1)?.type, 'closed');
+});
+
 t.test('a segment that runs again after it was complete is dropped', async (t) => {
   const { actor, frames } = open();
   announce(actor, 0);

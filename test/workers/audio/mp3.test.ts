@@ -66,6 +66,16 @@ t.test('a stream has no tag, and every chunk holds whole frames of the format', 
   }
 });
 
+t.test('a decoder makes nothing of a stream before its second frame', async (t) => {
+  const encoder = await createEncoder(format(32_000, 128), 24_000);
+  t.teardown(() => encoder.dispose());
+  let frames = 0;
+  for (let start = 0; frames < 2; start += 576) {
+    frames += framesOf(Buffer.from(encoder.encode(sound.subarray(start, start + 576)))).length;
+    t.equal(encoder.decodableSamples > 0, frames > 1, `${frames} frames`);
+  }
+});
+
 t.test('a whole file is a tag, an info frame, and the frames of the stream', async (t) => {
   for (const [hz, kbps] of [
     [16_000, 32],

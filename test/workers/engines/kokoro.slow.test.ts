@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import type { KokoroData } from '../../../workers/engines/kokoro/engine.js';
 import { elementTypes } from '../../../workers/engines/graph/model.js';
+import { soundOf } from '../../../workers/engines/kokoro/segment.js';
 import { kokoroVocabulary } from '../../../workers/engines/kokoro/symbols.js';
 import { heardIn, load, npzOf, rawTable, readPack, type PackFiles } from '../../support/kokoro.js';
 import { packageRoot } from '../../support/package-root.js';
@@ -259,6 +260,7 @@ t.test('first audio waits for a short piece; where a text is cut depends on the 
     }
     let made = 0;
     for (const [i, chunk] of chunks.entries()) {
+      t.ok(wordsOfChunks[i]!.every(({ startSample }) => startSample >= made));
       made += chunk.length;
       t.ok(wordsOfChunks[i]!.every(({ endSample }) => endSample <= made));
     }
@@ -286,6 +288,13 @@ t.test('a text without a sound is silence, and a long word is cut into pieces', 
   });
   t.equal(words[1]!.endSample, words[2]!.startSample, 'words that are spoken as one share its time');
   t.ok(words[3]!.endSample <= pcm.length);
+});
+
+t.test('a sound keeps 10 ms before it and 30 ms after it', (t) => {
+  const raw = new Float32Array(9_600).fill(0.5, 2_400, 4_800);
+  const tokens = { ids: [1], tokenOf: [0] };
+  t.equal(soundOf(raw, 0, tokens, null).pcm.length, 240 + 2_400 + 720);
+  t.end();
 });
 
 t.test('a model that fails while it speaks fails that segment only', async (t) => {
