@@ -97,13 +97,13 @@ const tryDevice = async (
 ): Promise<TriedDevice> => {
   const child = spawn(process.execPath, [fileURLToPath(entry), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: timeoutMs,
+    killSignal: 'SIGKILL',
     env: { ...process.env, ...env, ORT_DISABLE_TELEMETRY: '1', VK_LOADER_DEBUG: 'info' },
   });
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   const ended = Promise.all([closed, readAll(child.stdout), readAll(child.stderr)]);
-  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
   const over = await Promise.race([ended, pause(timeoutMs + KILL_MS_MAX, null, { ref: false })]);
-  clearTimeout(timer);
   if (over === null) {
     ended.catch(() => undefined);
     child.unref();

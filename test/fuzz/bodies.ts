@@ -1,5 +1,6 @@
 /** Bodies to try: mostly near what is valid, where the rules are, and anything else now and then. */
 import fc from 'fast-check';
+import { anyText } from './check.js';
 
 const anything = fc.jsonValue({ maxDepth: 3 });
 
@@ -64,7 +65,7 @@ const validFormat = fc.oneof(
 const validSpeech = (voices: readonly string[]) =>
   fc.record(
     {
-      text: fc.string({ unit: 'binary' }),
+      text: anyText(),
       voice: fc.constantFrom(...voices),
       response_format: validFormat,
       timestamps: fc.boolean(),
@@ -132,5 +133,5 @@ export const brokenText: fc.Arbitrary<string> = fc.oneof(
       const from = at % (json.length + 1);
       return json.slice(0, from) + put + json.slice(from + drop);
     }),
-  fc.string({ unit: 'binary' }),
+  anyText(),
 );

@@ -14,6 +14,14 @@ export const seedOfRun = (): number => Number(seedWanted ?? Math.floor(Date.now(
 export const partOfToday = <T>(cases: readonly T[], parts: number): readonly T[] =>
   isNight ? cases : cases.filter((_, place) => place % parts === seedOfRun() % parts);
 
+/** Any code point but a surrogate. The unit `binary` of fast-check, which is the same, makes a table of all for each string. */
+const codePoint = fc
+  .integer({ min: 0, max: 0x10_f7_ff })
+  .map((place) => String.fromCodePoint(place < 0xd8_00 ? place : place + 0x8_00));
+
+export const anyText = (maxLength?: number): fc.Arbitrary<string> =>
+  fc.string({ unit: codePoint, ...(maxLength !== undefined && { maxLength }) });
+
 /** @param runs unless SYRINX_FUZZ_TIMES changes them @returns the number of runs */
 export const check = async <T>(t: Test, property: fc.IRawProperty<T>, runs: number): Promise<number> => {
   const seed = seedOfRun();

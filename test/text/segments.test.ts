@@ -4,7 +4,7 @@ import { limits } from '../../src/limits.js';
 import { needsDictionary } from '../../src/text/characters.js';
 import { type Segment, Segmenter } from '../../src/text/segments.js';
 import { wordSpans } from '../../src/text/words.js';
-import { check } from '../fuzz/check.js';
+import { anyText, check } from '../fuzz/check.js';
 
 const cutBy = (segmenter: Segmenter, pieces: readonly string[]): Segment[] => [
   ...pieces.flatMap((piece) => segmenter.push(piece)),
@@ -77,7 +77,7 @@ const provokingText = fc
       { weight: 1, arbitrary: fc.integer({ min: 1, max: 250 }).map((length) => '漢字'.repeat(length)) },
       { weight: 1, arbitrary: fc.integer({ min: 1, max: 60 }).map(filler) },
       { weight: 1, arbitrary: fc.integer({ min: 90, max: 300 }).map((length) => ' '.repeat(length)) },
-      fc.string({ unit: 'binary', maxLength: 12 }),
+      anyText(12),
     ),
     { maxLength: 40 },
   )

@@ -46,7 +46,7 @@ const older = (dispatcher: Dispatcher) => dispatcher.threads.generations.status(
 t.test('a running utterance keeps its voices through a reload; new ones use the new voices', async (t) => {
   const dispatcher = await startPlayed({ voices: voicesOf(['ada', 'scripted']) });
   const before = dispatcher.voices;
-  const spoken = Array.from({ length: 4 }, () => speak(dispatcher, long.repeat(4)));
+  const spoken = Array.from({ length: 4 }, () => speak(dispatcher, long.repeat(2)));
   t.ok(await dispatcher.threads.generations.load(voicesOf(['scripted', 'zoe'])));
   t.not(dispatcher.voices, before);
   t.same(dispatcher.voices.speakerIds, ['scripted', 'zoe']);
@@ -55,7 +55,7 @@ t.test('a running utterance keeps its voices through a reload; new ones use the 
   t.equal(older(dispatcher), 4);
   t.match(await speak(dispatcher, 'Meanwhile.'), { ending: 'closed', letters: 'Meanwhile.' });
   for (const outcome of await Promise.all(spoken))
-    t.match(outcome, { ending: 'closed', letters: long.repeat(4) });
+    t.match(outcome, { ending: 'closed', letters: long.repeat(2) });
   await dispatcher.threads.generations.settled();
   t.equal(older(dispatcher), 0);
   t.equal(dispatcher.threads.restarts.synthesis, 0, 'a closed thread does not count as dead');

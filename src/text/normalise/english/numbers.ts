@@ -8,9 +8,11 @@ const countedDigitsMax = 24;
 /** `twenty four`: a hyphen joins the words of a compound. */
 const spaced = (words: string): string => words.replaceAll('-', ' ');
 
+const digitNames = Array.from('0123456789', (digit) => toCardinal(digit));
+
 /** `407` -> four zero seven. */
 export const digitWords = (digits: string): string =>
-  Array.from(digits, (digit) => toCardinal(digit)).join(' ');
+  Array.from(digits, (digit) => digitNames[Number(digit)]).join(' ');
 
 /** The name of a letter. espeak-ng reads a lone A as the article. */
 export const letterName = (letter: string): string => {
