@@ -44,6 +44,7 @@ const strangers = async (
     const socket = createConnection({ host: '127.0.0.1', port: at, localAddress });
     const stranger: Stranger = { socket, answer: '' };
     socket.on('error', () => undefined);
+    socket.on('close', () => (stranger.answer ||= 'closed'));
     socket.on('data', (data) => (stranger.answer ||= data.toString('latin1', 9, 12)));
     socket.write(handshake);
     return stranger;
