@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 import { loadResampler, Resampler } from '../../workers/audio/resampler.js';
 import { seededRandom } from '../../scripts/rig/random.js';
@@ -32,7 +33,7 @@ for (const toHz of [8_000, 11_025, 12_345, 16_000, 22_050, 24_000, 32_000, 44_10
     const whole = convert(input, toHz, (left) => left);
     const pieces = convert(input, toHz, () => 1 + Math.floor(random() * 3_000));
     t.equal(whole.length, Math.round((input.length * toHz) / FROM_HZ));
-    t.same(pieces, whole);
+    t.ok(isDeepStrictEqual(pieces, whole));
     const ideal = tone(1_000, toHz, whole.length);
     const margin = Math.round(toHz / 50);
     let errorPower = 0;
@@ -50,11 +51,12 @@ t.test('full scale does not wrap', async (t) => {
     Math.floor(i / 40) % 2 === 0 ? 32_767 : -32_768,
   );
   const made = convert(square, 48_000, () => 700);
+  const wrapped: number[] = [];
   for (let i = 200; i < made.length - 200; i++) {
     const before = square[Math.floor((i - 12) / 2)] ?? 0;
     const after = square[Math.floor((i + 12) / 2)] ?? 0;
-    if (before === after)
-      t.ok(Math.sign(made[i] ?? 0) === Math.sign(before) || t.fail(`sample ${i} wrapped`));
+    if (before === after && Math.sign(made[i] ?? 0) !== Math.sign(before)) wrapped.push(i);
     if ((i & 1023) === 0) t.ok(Math.abs(made[i] ?? 0) > 20_000);
   }
+  t.same(wrapped, []);
 });

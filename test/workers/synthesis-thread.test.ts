@@ -134,7 +134,7 @@ const serveWith = (more: Partial<LoadedVoices>, effort = new EffortTable(2)) => 
 
 t.test('the load of a pack is no cost of speech', async (t) => {
   const effort = new EffortTable(2);
-  const loadMs = 300;
+  const loadMs = 150;
   const run = await serveWith(
     {
       hold: async ({ asStep }) => {
