@@ -197,7 +197,7 @@ t.test('a megabyte of digits is read in bounded time and space', (t) => {
   t.strictSame(replacementsOf('7'.repeat(2 ** 20)), [], 'a token over the bound is left to the voice');
   const longest = '7'.repeat(limits.normalisedTokenMax);
   t.match(spokenOf(longest), /^(?:(?:seven ){3}seven, ){63}seven seven seven seven$/);
-  const text = `${longest} `.repeat(2 ** 12);
+  const text = `${longest} `.repeat(2 ** 10);
   t.ok(spokenOf(text).length <= text.length * spokenPerUnitMax);
   t.end();
 });
@@ -224,7 +224,7 @@ t.test('rows of one sign, in one token or in many, give bounded results', (t) =>
   for (const sign of signs)
     for (const units of [sign.length, limits.normalisedTokenMax - sign.length]) {
       const token = `${sign.repeat(Math.floor(units / sign.length))} `;
-      const text = token.repeat(2 ** 14 / token.length);
+      const text = token.repeat(2 ** 12 / token.length);
       t.ok(spokenOf(text).length <= text.length * spokenPerUnitMax, JSON.stringify(token));
     }
   t.end();
