@@ -396,6 +396,19 @@ if (hasPostgres()) {
     t.notOk(await isDead(16));
   });
 
+  t.test('a process that gets no answer itself declares nobody dead', async (t) => {
+    const { name, url } = await withKey(t);
+    const bounds = { ...limits, writerSilentMsMax: 2_000, ledgerProbeMs: 600_000 };
+    const log = createLog('silent', limits);
+    const away = await openStore(postgresStore(url, temporaryFolder(t), bounds), bounds, log);
+    t.teardown(() => away.close());
+    await pause(11_000);
+    await server.execute(name, `INSERT INTO syrinx.writers (id, host) VALUES (18, 'silent')`);
+    await pause(7_000);
+    const dead = 'SELECT 1 FROM syrinx.writers WHERE id = 18 AND dead_at IS NOT NULL';
+    t.same(await server.execute(name, dead), []);
+  });
+
   t.test('a process that shows a sign of life in the last moment is not declared dead', async (t) => {
     const { name, url } = await withKey(t);
     await server.execute(name, `INSERT INTO syrinx.writers (id, host) VALUES (18, 'x')`);
