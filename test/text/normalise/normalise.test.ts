@@ -7,7 +7,7 @@ import { mergeReplacements, type Replacement } from '../../../src/text/replaceme
 import { Segmenter } from '../../../src/text/segments.js';
 import { wordSpans } from '../../../src/text/words.js';
 import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
-import { anyText, check } from '../../fuzz/check.js';
+import { anyText, check, partOfToday } from '../../fuzz/check.js';
 import { addressCases } from './address-cases.js';
 import { agentCases } from './agent-cases.js';
 import { cases } from './cases.js';
@@ -185,6 +185,31 @@ t.test('any text gives ordered, disjoint, valid, non-blank replacements of bound
     }),
     500,
   );
+});
+
+t.test('any number is read behind any sign or counter, and before any unit', (t) => {
+  const before =
+    ',#,No. ,p. ,pp. ,p.,Room ,Order ,Nr. ,Nr.,n° ,núm. ,§ ,§,vol. ,Tel. ,v,$,€,+,-,~,I-,A,S. ,Seite ,versión '.split(
+      ',',
+    );
+  const numbers =
+    '007 0123 00.12 0.5 01,000 012,345 001.000 0,5 01.02.03 0010.0.0.1 01.2 01/02 00:30 01-02 1.000 1,000'.split(
+      ' ',
+    );
+  const after = '|.|,|%| kg|s|°C| Uhr| pm|th|-ish|"|)|/day'.split('|');
+  const texts = before.flatMap((sign) =>
+    numbers.flatMap((number) => after.map((unit) => `The ${sign}${number}${unit} end`)),
+  );
+  for (const language of ['en-US', 'en-GB', 'de', 'fr', 'fr-CH', 'es', 'es-MX'])
+    for (const text of partOfToday(texts, 8)) {
+      const spoken = spokenOf(text, language);
+      if (/ {2}|undefined/.test(spoken)) t.fail(`${language}: ${text} -> ${spoken}`);
+    }
+  t.equal(
+    spokenOf('At #05-12, or #012,345.'),
+    'At number zero five, one two, or number zero one two, three four five.',
+  );
+  t.end();
 });
 
 t.test('spoken forms hold no digits or signs after a second pass', (t) => {

@@ -19,9 +19,9 @@ const streets = wordSet(
     'freeway fwy circle cir terrace ter trail trl plaza plz',
 );
 
-/** A number that names something. */
+/** A number that names something: `12`, `007`, `05-12`. */
 const named = (text: string): string | null =>
-  /^0\d/.test(text) ? digitWords(text) : (quantityOf(text)?.spoken ?? null);
+  /^0\d/.test(text) ? digitGroups(text.match(/\d+/g)!) : (quantityOf(text)?.spoken ?? null);
 
 /** v2, v1.2.3, 1.2.3, 192.168.1.1 */
 const dotted = (tokens: Tokens, at: number): Reading | null => {
