@@ -156,12 +156,8 @@ const runFile = async (worker, path) => {
   return false;
 };
 
-/**
- * Runs files until there are no more.
- *
- * @param {boolean} isShared whether one process runs many files; a slow file has one for itself, which it may change and measure
- */
-const job = async (waiting, isShared) => {
+/** Runs files in one process until there are no more. */
+const job = async (waiting) => {
   let worker = null;
   let ran = [];
   const end = async () => {
@@ -179,7 +175,7 @@ const job = async (waiting, isShared) => {
       // It may have left what disturbs the next one.
       await worker.kill();
       worker = null;
-    } else if (!isShared) await end();
+    }
   }
   await end();
 };
@@ -191,7 +187,7 @@ const runSuite = async (suite, parts) => {
     .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
     .sort((a, b) => turnOf(a) - turnOf(b) || a.localeCompare(b));
   const waiting = paths.values();
-  await Promise.all(Array.from({ length: jobs }, () => job(waiting, suite === 'fast')));
+  await Promise.all(Array.from({ length: jobs }, () => job(waiting)));
   console.log(`${suite}: ${paths.length} files in ${secondsSince(startMs).toFixed(0)} s`);
 };
 
