@@ -264,9 +264,7 @@ export class Capacity {
     return this.#fullnessOf(this.#load.fair(on), on);
   }
 
-  /**
-   * @returns `null` if the utterance is admitted: it counts from now on. Otherwise how full the machine would be with it
-   */
+  /** @returns `null` if the utterance is admitted: it counts from now on. Otherwise how full the machine would be with it */
   refusal(utterance: Demand, nowMs: number): Fullness | null {
     this.#count(nowMs, COUNT_KEPT_MS);
     let tooMuch = this.#tooMuch(utterance, 'usual');

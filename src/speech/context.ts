@@ -269,17 +269,23 @@ export class Context implements SpeechContext {
     this.renew();
   }
 
-  /** Moves to the current voices between two utterances, if they have its voice at its rate. */
+  /** Moves to the current voices, if they have its voice at its rate; within an utterance only if that has the same files. */
   renew(): void {
     const { generations, options } = this.#parts;
-    if (this.#over || generations.isCurrent(this.#generation) || this.#isMidUtterance) return;
-    this.#generation = generations.move(this.#generation, options.settings.voiceId, this.#sampleRateHz);
+    const before = this.#generation;
+    if (this.#over || before === generations.current) return;
+    const { voiceId } = options.settings;
+    this.#generation = generations.move(before, voiceId, this.#sampleRateHz, this.#isMidUtterance);
+    if (this.#generation === before) return;
+    // Segments that run end where they began.
+    const running = [...this.#jobs.values()].map(({ outcome }) => outcome);
+    void Promise.all(running).then(() => generations.leave(before));
   }
 
   /** It keeps older voices, and speaks nothing. */
   get isOutdated(): boolean {
     if (this.#over || this.activity === 'speaking' || this.#jobs.size > 0) return false;
-    return !this.#parts.generations.isCurrent(this.#generation);
+    return this.#generation !== this.#parts.generations.current;
   }
 
   /**

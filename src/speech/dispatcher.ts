@@ -147,11 +147,6 @@ export class Dispatcher implements Speech {
     return this.#scheduler.unsentAudioMs;
   }
 
-  /** Bytes of audio, made or being made, that no socket has yet. */
-  get unsentAudioBytes(): number {
-    return this.#scheduler.audio.bytes;
-  }
-
   /** What is in use of the speech that the machine can make in time; 1 is full. */
   get capacityRatio(): number {
     return this.#capacity.fullness(monotonicMs()).ratio;

@@ -1,6 +1,6 @@
 /**
  * The voices that speak now, and those from before a reload: a generation each, with its own synthesis threads. New
- * contexts begin with the current generation; a context that is speaking keeps its own.
+ * contexts begin with the current generation; a context that is speaking keeps its own, unless its voice is the same in both.
  *
  *   loading --ready--> current --(the next one is current)--> older --(no context uses it)--> closed
  *   loading --(cannot load, or not in time)--> closed
@@ -26,6 +26,8 @@ export interface Generation {
   readonly packs: readonly VoicePack[];
   /** These, and packs that are out: they made a thread hang, or several die. */
   readonly loadedPacks: readonly VoicePack[];
+  /** Of their files, by voice. */
+  readonly identities: ReadonlyMap<string, string | undefined>;
   /** What was found beside the packs and cannot be used. */
   readonly findings: readonly PackFinding[];
   readonly pool: SynthesisPool;
@@ -167,17 +169,13 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return warnings;
   }
 
-  isCurrent(generation: Generation): boolean {
-    return generation === this.#current;
-  }
-
   /** A context begins. @returns the generation that it uses until it leaves or moves */
   enter(): Generation {
     this.#current.contexts++;
     return this.#current;
   }
 
-  /** A context is over. */
+  /** A context is over, or it moved and its last segment here ended. */
   leave(generation: Generation): void {
     const live = this.#all.find((candidate) => candidate === generation);
     if (live === undefined) return;
@@ -185,13 +183,13 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     this.#closeOlder();
   }
 
-  /** A context may change its voices. @returns the current generation if that has the voice at the same rate, else `from` */
-  move(from: Generation, voiceId: string, sampleRateHz: number): Generation {
-    const { voices } = this.#current;
+  /** @returns the current generation, entered, if that has the voice at the same rate, within an utterance of the same files; else `from` */
+  move(from: Generation, voiceId: string, sampleRateHz: number, isMidUtterance: boolean): Generation {
+    const { voices, identities } = this.#current;
+    const identity = identities.get(voiceId);
+    if (isMidUtterance && (identity === undefined || identity !== from.identities.get(voiceId))) return from;
     if (!voices.speakerIds.includes(voiceId) || voices.sampleRateHz(voiceId) !== sampleRateHz) return from;
-    const to = this.enter();
-    this.leave(from);
-    return to;
+    return this.enter();
   }
 
   /** Resolves when no older generation is left: another one may be loaded. */
@@ -233,10 +231,8 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     this.#older = this.#current;
     this.#older.pool.retire();
     this.#current = next;
-    this.#overdueTimer = setTimeout(
-      () => this.#reportOverdue(),
-      this.#options.bounds.olderVoicesMsMax,
-    ).unref();
+    const { olderVoicesMsMax } = this.#options.bounds;
+    this.#overdueTimer = setTimeout(() => this.#reportOverdue(), olderVoicesMsMax).unref();
     this.emit('capacity', next.pool.ready.length);
     this.emit('switched');
     this.#closeOlder();
@@ -270,6 +266,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       voices: catalogue,
       packs,
       loadedPacks: packs,
+      identities: new Map(packs.flatMap((pack) => pack.voices.map(({ id }) => [id, pack.identity]))),
       findings,
       pool,
       release,

@@ -108,6 +108,8 @@ export interface VoicePack {
   readonly trial?: TrialResult;
   /** Of the state of its files; absent: it is refused by no earlier fault. */
   readonly stamp?: string;
+  /** Of the files that were read: with the same ones its voices make the same samples. */
+  readonly identity?: string;
   /** What its format needs to load it. */
   readonly data: unknown;
 }

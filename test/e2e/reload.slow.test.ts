@@ -131,6 +131,23 @@ void t.test(
     }
     t.notOk(socket.frames.some(({ error }) => error !== undefined));
     await service.untilLogged(unloaded);
+    // The files are the same now: an utterance goes on with the new threads.
+    socket.start('endless', { voice_id: 'wren', timestamps: true, response_format: format });
+    socket.text('endless', text.trim());
+    await socket.frame(
+      ({ audio_chunk, context_id }) => audio_chunk !== undefined && context_id === 'endless',
+    );
+    t.match(await hangUp(service), { generation: 3 });
+    await service.untilLogged(unloaded, 2);
+    socket.closeContext('endless');
+    await socket.frame(
+      ({ context_closed, context_id }) => context_closed === true && context_id === 'endless',
+    );
+    t.same(
+      socket.words('endless').map(({ word }) => word),
+      tokens,
+    );
+    t.notOk(socket.of('endless').some(({ error }) => error !== undefined));
     socket.close();
     t.match(await service.stop(), { code: 0, signal: null });
     t.equal(service.stderr, '');

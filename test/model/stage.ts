@@ -236,15 +236,16 @@ export class Stage {
       },
     };
     const voices = { speakerIds: ['scripted'], sampleRateHz: () => 1_000, language: () => 'en-US' };
+    const current = { number: 1, voices, pool };
     const generations = {
+      current,
       enter: () => {
         this.#entered++;
-        return { number: 1, voices, pool };
+        return current;
       },
       leave: () => {
         this.#entered--;
       },
-      isCurrent: () => true,
     };
     const actors = { send: (command: ActorCommand) => this.#command(line, command) };
     const options: ContextOptions = {

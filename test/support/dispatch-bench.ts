@@ -104,7 +104,20 @@ export const optionsOf = (granted: Lease, timestamps = false, voiceId = 'scripte
     timestamps,
   }) as const;
 
-/** Speaks a text and reads the letters back from the levels of the samples. */
+/** Reads the letters back from the levels of the samples. */
+export const lettersOf = (frames: readonly Frame[]): string => {
+  const samples = frames.flatMap((frame) => {
+    if (frame.type !== 'audio') return [];
+    const record = Buffer.from(frame.bytes).toString('utf8').replace('data: ', '');
+    return [Buffer.from((JSON.parse(record) as { audio_chunk: string }).audio_chunk, 'base64')];
+  });
+  const pcm = Buffer.concat(samples);
+  let letters = '';
+  for (let at = 0; at + 2 * LETTER_SAMPLES <= pcm.length; at += 2 * LETTER_SAMPLES)
+    letters += String.fromCharCode(Math.floor(pcm.readInt16LE(at) / 50));
+  return letters;
+};
+
 export const speak = (
   dispatcher: Dispatcher,
   text: string,
@@ -113,22 +126,16 @@ export const speak = (
 ): Promise<Outcome> =>
   new Promise((resolve) => {
     const { account, granted } = lease();
-    const samples: Buffer[] = [];
+    const frames: Frame[] = [];
     const onFrame = (frame: Frame): void => {
-      if (frame.type === 'audio') {
-        const record = Buffer.from(frame.bytes).toString('utf8').slice('data: '.length);
-        samples.push(Buffer.from((JSON.parse(record) as { audio_chunk: string }).audio_chunk, 'base64'));
-        context.handed(frame);
-      } else if (frame.type === 'closed' || frame.type === 'failed') {
+      frames.push(frame);
+      if (frame.type === 'audio') context.handed(frame);
+      else if (frame.type === 'closed' || frame.type === 'failed') {
         context.release();
         context.release();
-        const pcm = Buffer.concat(samples);
-        let letters = '';
-        for (let at = 0; at + 2 * LETTER_SAMPLES <= pcm.length; at += 2 * LETTER_SAMPLES) {
-          letters += String.fromCharCode(Math.floor(pcm.readInt16LE(at) / 50));
-        }
         const reason = frame.type === 'failed' ? frame.reason : undefined;
-        resolve({ ending: frame.type, reason, letters, settled: account.settled, closes: account.closed });
+        const { settled, closed: closes } = account;
+        resolve({ ending: frame.type, reason, letters: lettersOf(frames), settled, closes });
       }
     };
     const context = opened(dispatcher.open(optionsOf(granted, timestamps, voiceId), onFrame));

@@ -49,13 +49,13 @@ export const voicesOf = (
 };
 
 /** Each voice has a pack of its own. */
-export const voicesByPack = (ids: readonly string[], stamp = 'files'): ScriptedVoices => {
+export const voicesByPack = (ids: readonly string[], files = 'files'): ScriptedVoices => {
   const voices = voicesOf(ids);
   const [pack] = voices.packs;
-  const packs = pack!.voices.map((voice) => ({
-    ...pack!,
-    ...{ name: voice.id, voices: [voice], stamp: `${stamp} of ${voice.id}` },
-  }));
+  const packs = pack!.voices.map((voice) => {
+    const stamp = `${files} of ${voice.id}`;
+    return { ...pack!, name: voice.id, voices: [voice], stamp, identity: stamp };
+  });
   return { ...voices, packs, catalogue: catalogueOf(packs) };
 };
 

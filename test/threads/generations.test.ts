@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Frame } from '../../src/threads/messages.js';
-import { lease, long, optionsOf, speak, startPlayed } from '../support/dispatch-bench.js';
+import { lease, lettersOf, long, optionsOf, speak, startPlayed } from '../support/dispatch-bench.js';
 import { voicesByPack, voicesOf } from '../support/scripted-voices.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 import { eventually } from '../support/waiting.js';
@@ -94,6 +94,54 @@ t.test('an idle context moves to the new voices if they have its voice at the sa
   t.equal(older(dispatcher), 4, 'the rate is another');
   for (const { context } of [idle, holding, midUtterance, other]) context.release();
   await dispatcher.threads.generations.settled();
+  t.ok(await dispatcher.close(endMs));
+});
+
+t.test('an utterance moves to reloaded voices if the files of its voice are the same', async (t) => {
+  const voices = voicesByPack(['ada', 'wren']);
+  const dispatcher = await startPlayed({ voices, watchdog: new SteppedWatchdog(), bounds: steppedBounds });
+  const { generations } = dispatcher.threads;
+  const endless = openSocket(dispatcher, 'ada');
+  const left = openSocket(dispatcher, 'ada');
+  const changed = openSocket(dispatcher, 'wren');
+  let written = '';
+  const write = (text: string) => {
+    written += text;
+    endless.context.append(text);
+  };
+  const heard = (text: string) => eventually(() => lettersOf(endless.frames).includes(text));
+  changed.context.append(`${long} This is not`);
+  await eventually(() => changed.context.activity === 'holding');
+  write(`${long} This one !inside waits. ${long} One more.`);
+  await voices.hung();
+  left.context.append(`This one !inside waits, too. ${long}`);
+  await eventually(() => left.context.activity === 'speaking');
+  const reloaded = voicesByPack(['ada', 'wren']);
+  const [, other] = voicesByPack(['ada', 'wren'], 'other files').packs;
+  t.ok(await generations.load({ ...reloaded, packs: [reloaded.packs[0]!, other!] }));
+  t.equal(older(dispatcher), 3, 'segments that run end where they began');
+  left.context.release();
+  changed.context.release();
+  voices.letGo();
+  await generations.settled();
+  t.equal(endless.context.activity, 'speaking');
+  write(` Second !inside waits. ${long} Two more.`);
+  await reloaded.hung();
+  t.ok(await generations.load(voicesByPack(['ada', 'wren'])), 'and once more');
+  reloaded.letGo();
+  await generations.settled();
+  write(` ${long} Three more.`);
+  await heard('Two more.');
+  t.ok(await generations.load(voicesByPack(['ada', 'wren'], 'other files')));
+  write(` ${long} Four more.`);
+  await heard('Three more.');
+  t.equal(older(dispatcher), 1, 'its voice is another one');
+  endless.context.flush('1');
+  await generations.settled();
+  t.equal(lettersOf(endless.frames), written);
+  t.equal(dispatcher.threads.restarts.synthesis, 0);
+  t.notOk(endless.frames.some(({ type }) => type === 'failed'));
+  endless.context.release();
   t.ok(await dispatcher.close(endMs));
 });
 

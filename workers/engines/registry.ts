@@ -248,7 +248,7 @@ export const readPacks = async (
           report({ ...place, stamp });
         }
         const { pack: read, identity } = await readEntry(entry, { derived }, held, known);
-        const pack = stamp === undefined ? read : { ...read, stamp };
+        const pack = { ...read, identity, ...(stamp !== undefined && { stamp }) };
         report(null);
         for (const { id } of pack.voices) {
           const owner = owners.get(id);
