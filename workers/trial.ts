@@ -3,10 +3,11 @@ import { readFileSync, readSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { GpuState } from '../src/threads/gpu.js';
-import { unguarded } from '../src/threads/vitals.js';
-import { type VoicePack, closeFiles } from '../src/threads/voices.js';
+import { type NativeGuard, unguarded } from '../src/threads/vitals.js';
+import { type VoicePack, VoicePackError, closeFiles } from '../src/threads/voices.js';
 import type { EngineMeans } from './engines/engine.js';
 import { firstLine } from './engines/entries.js';
+import { loadedBytesMax } from './engines/optimised.js';
 import { derivedIn, loadPacks, meansOf, readEntry } from './engines/registry.js';
 import { chunksOf, sampleOf } from './engines/steps.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
@@ -40,10 +41,25 @@ const restartPeak = (): number => {
   return peakBytes();
 };
 
+const inMiB = (bytes: number): number => Math.round(bytes / MiB);
+
 /** Loads the pack and speaks a sentence with its first voice. */
 const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcome> => {
   const startedMs = performance.now();
-  const engine = await loadPacks([pack], means);
+  const fileBytes = pack.sharedBytes ?? pack.modelBytes;
+  // In the end, of the sessions that speak.
+  let loadBytes = 0;
+  const weigh: NativeGuard = async (load) => {
+    const beforeBytes = restartPeak();
+    const made = await load();
+    loadBytes = Math.max(0, peakBytes() - beforeBytes);
+    if (loadBytes <= loadedBytesMax(fileBytes)) return made;
+    throw new VoicePackError(
+      `loaded, its graphs take ${inMiB(loadBytes)} MiB of memory, but its files have only ${inMiB(fileBytes)} MiB: ` +
+        `they may take ${inMiB(loadedBytesMax(fileBytes))} MiB. They make large constants out of small ones: use another export of the model`,
+    );
+  };
+  const engine = await loadPacks([pack], { ...means, weigh });
   const loadMs = performance.now() - startedMs;
   const sample = sampleOf(pack);
   if (sample === null) return { fault: 'it has no voice' };
@@ -81,7 +97,8 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
       stepMsMax: round(stepMsMax, 1),
       realTimeFactor: round((performance.now() - speakingMs) / ((1000 * samples) / segment.sampleRateHz), 3),
       peakMiB: round(process.resourceUsage().maxRSS / 1024),
-      runMiB: round((scale * Math.max(0, peakBytes() - baseBytes)) / MiB),
+      loadMiB: inMiB(loadBytes),
+      runMiB: inMiB(scale * Math.max(0, peakBytes() - baseBytes)),
     },
   };
 };

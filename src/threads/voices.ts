@@ -79,6 +79,8 @@ export interface TrialResult {
   readonly peakMiB: number;
   /** Memory that the longest run takes besides the loaded models; absent in older results. */
   readonly runMiB?: number;
+  /** Memory that the load of its graphs takes in each thread at its highest; absent in older results. */
+  readonly loadMiB?: number;
 }
 
 /** A pack whose files were found whole. It can be cloned: each synthesis thread loads its own copy. */
