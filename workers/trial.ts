@@ -1,65 +1,30 @@
 /** Entry of the process that tries a voice pack: reads a line with its order from standard input, and answers in one. */
-import { readFileSync, readSync, writeFileSync } from 'node:fs';
+import { readSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { GpuState } from '../src/threads/gpu.js';
-import { type NativeGuard, unguarded } from '../src/threads/vitals.js';
-import { type VoicePack, VoicePackError, closeFiles } from '../src/threads/voices.js';
+import { unguarded } from '../src/threads/vitals.js';
+import { type VoicePack, closeFiles } from '../src/threads/voices.js';
 import type { EngineMeans } from './engines/engine.js';
 import { firstLine } from './engines/entries.js';
-import { loadedBytesMax } from './engines/optimised.js';
 import { derivedIn, loadPacks, meansOf, readEntry } from './engines/registry.js';
+import { Weighing, inMiB, peakBytes, restartPeak } from './engines/weighing.js';
 import { chunksOf, sampleOf } from './engines/steps.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
 
 /** A sound whose loudest sample is below this is silence: -60 dB of full scale. */
 const audible = 33;
 
-const MiB = 1024 * 1024;
-
 const NEWLINE = 0x0a;
 
 /** The niceness of synthesis threads. */
 const lowPriority = 10;
 
-/** The most memory that the process had since `restartPeak`, in bytes; 0 if the system does not report it. */
-const peakBytes = (): number => {
-  try {
-    return 1024 * Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 0);
-  } catch {
-    return 0;
-  }
-};
-
-/** @returns the memory that the process has now, in bytes */
-const restartPeak = (): number => {
-  try {
-    writeFileSync('/proc/self/clear_refs', '5');
-  } catch {
-    // Another system, or one that does not allow it: the memory of a run stays unknown.
-  }
-  return peakBytes();
-};
-
-const inMiB = (bytes: number): number => Math.round(bytes / MiB);
-
 /** Loads the pack and speaks a sentence with its first voice. */
 const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcome> => {
   const startedMs = performance.now();
-  const fileBytes = pack.sharedBytes ?? pack.modelBytes;
-  // In the end, of the sessions that speak.
-  let loadBytes = 0;
-  const weigh: NativeGuard = async (load) => {
-    const beforeBytes = restartPeak();
-    const made = await load();
-    loadBytes = Math.max(0, peakBytes() - beforeBytes);
-    if (loadBytes <= loadedBytesMax(fileBytes)) return made;
-    throw new VoicePackError(
-      `loaded, its graphs take ${inMiB(loadBytes)} MiB of memory, but its files have only ${inMiB(fileBytes)} MiB: ` +
-        `they may take ${inMiB(loadedBytesMax(fileBytes))} MiB. They make large constants out of small ones: use another export of the model`,
-    );
-  };
-  const engine = await loadPacks([pack], { ...means, weigh });
+  const graphs = new Weighing(pack);
+  const engine = await loadPacks([pack], { ...means, weigh: graphs.weigh });
   const loadMs = performance.now() - startedMs;
   const sample = sampleOf(pack);
   if (sample === null) return { fault: 'it has no voice' };
@@ -97,7 +62,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
       stepMsMax: round(stepMsMax, 1),
       realTimeFactor: round((performance.now() - speakingMs) / ((1000 * samples) / segment.sampleRateHz), 3),
       peakMiB: round(process.resourceUsage().maxRSS / 1024),
-      loadMiB: inMiB(loadBytes),
+      loadMiB: inMiB(graphs.loadBytes),
       runMiB: inMiB(scale * Math.max(0, peakBytes() - baseBytes)),
     },
   };

@@ -71,7 +71,6 @@ export interface Voice {
 export interface TrialResult {
   readonly loadMs: number;
   readonly firstChunkMs: number;
-  /** The longest step. */
   readonly stepMsMax: number;
   /** Seconds of computing for a second of speech. */
   readonly realTimeFactor: number;
@@ -149,7 +148,6 @@ export type VoiceCatalogue = Readonly<ReturnType<typeof catalogueOf>>;
 export interface ReadPacks {
   /** Those that were found whole, the default one first. */
   readonly packs: readonly VoicePack[];
-  /** The others. */
   readonly findings: readonly PackFinding[];
   /** Descriptors of their files, open until `closeFiles`: what is loaded is what was verified. */
   readonly files: number[];
