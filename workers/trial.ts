@@ -1,5 +1,5 @@
 /** Entry of the process that tries a voice pack: reads a line with its order from standard input, and answers in one. */
-import { readFileSync, readSync, writeFileSync } from 'node:fs';
+import { readSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { GpuState } from '../src/threads/gpu.js';
@@ -8,42 +8,23 @@ import { type VoicePack, closeFiles } from '../src/threads/voices.js';
 import type { EngineMeans } from './engines/engine.js';
 import { firstLine } from './engines/entries.js';
 import { derivedIn, loadPacks, meansOf, readEntry } from './engines/registry.js';
+import { Weighing, inMiB, peakBytes, restartPeak } from './engines/weighing.js';
 import { chunksOf, sampleOf } from './engines/steps.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
 
 /** A sound whose loudest sample is below this is silence: -60 dB of full scale. */
 const audible = 33;
 
-const MiB = 1024 * 1024;
-
 const NEWLINE = 0x0a;
 
 /** The niceness of synthesis threads. */
 const lowPriority = 10;
 
-/** The most memory that the process had since `restartPeak`, in bytes; 0 if the system does not report it. */
-const peakBytes = (): number => {
-  try {
-    return 1024 * Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 0);
-  } catch {
-    return 0;
-  }
-};
-
-/** @returns the memory that the process has now, in bytes */
-const restartPeak = (): number => {
-  try {
-    writeFileSync('/proc/self/clear_refs', '5');
-  } catch {
-    // Another system, or one that does not allow it: the memory of a run stays unknown.
-  }
-  return peakBytes();
-};
-
 /** Loads the pack and speaks a sentence with its first voice. */
 const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcome> => {
   const startedMs = performance.now();
-  const engine = await loadPacks([pack], means);
+  const graphs = new Weighing(pack);
+  const engine = await loadPacks([pack], { ...means, weigh: graphs.weigh });
   const loadMs = performance.now() - startedMs;
   const sample = sampleOf(pack);
   if (sample === null) return { fault: 'it has no voice' };
@@ -81,7 +62,8 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
       stepMsMax: round(stepMsMax, 1),
       realTimeFactor: round((performance.now() - speakingMs) / ((1000 * samples) / segment.sampleRateHz), 3),
       peakMiB: round(process.resourceUsage().maxRSS / 1024),
-      runMiB: round((scale * Math.max(0, peakBytes() - baseBytes)) / MiB),
+      loadMiB: inMiB(graphs.loadBytes),
+      runMiB: inMiB(scale * Math.max(0, peakBytes() - baseBytes)),
     },
   };
 };

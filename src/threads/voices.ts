@@ -71,7 +71,6 @@ export interface Voice {
 export interface TrialResult {
   readonly loadMs: number;
   readonly firstChunkMs: number;
-  /** The longest step. */
   readonly stepMsMax: number;
   /** Seconds of computing for a second of speech. */
   readonly realTimeFactor: number;
@@ -79,6 +78,8 @@ export interface TrialResult {
   readonly peakMiB: number;
   /** Memory that the longest run takes besides the loaded models; absent in older results. */
   readonly runMiB?: number;
+  /** Memory that the load of its graphs takes in each thread at its highest; absent in older results. */
+  readonly loadMiB?: number;
 }
 
 /** A pack whose files were found whole. It can be cloned: each synthesis thread loads its own copy. */
@@ -149,7 +150,6 @@ export type VoiceCatalogue = Readonly<ReturnType<typeof catalogueOf>>;
 export interface ReadPacks {
   /** Those that were found whole, the default one first. */
   readonly packs: readonly VoicePack[];
-  /** The others. */
   readonly findings: readonly PackFinding[];
   /** Descriptors of their files, open until `closeFiles`: what is loaded is what was verified. */
   readonly files: number[];

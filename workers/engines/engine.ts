@@ -134,6 +134,8 @@ export interface EngineMeans {
   readonly native: NativeGuard;
   /** Goes around the load of each graph, outside `native`: such a load may be a step. */
   readonly loading?: NativeGuard;
+  /** Of a trial: goes around the load of all graphs. It throws if they take far more memory than their files. */
+  readonly weigh?: NativeGuard;
   readonly log: EngineLog;
   readonly bounds: Bounds;
   /** The load also measures what speech costs. */

@@ -1,7 +1,7 @@
 /** onnxruntime sessions: which provider runs them, and how. A session belongs to the thread that made it. */
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { InferenceSession } from 'onnxruntime-node';
+import { env, InferenceSession } from 'onnxruntime-node';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import { VoicePackError } from '../../src/threads/voices.js';
 import { Batches } from './batches.js';
@@ -11,10 +11,14 @@ import { batched } from './graph/batched.js';
 import { masked } from './graph/masked.js';
 import { readModel } from './graph/read.js';
 import { modelMessage, withWeights } from './graph/write.js';
-import { copiesFolder, errorsOnly, optimisedCopies } from './optimised.js';
+import { copiesFolder, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';
 import { type GpuSession, PlacedSessions, type Run, type Runs } from './placed.js';
 import type { GraphWindows } from './windows.js';
+
+// It writes to standard error itself, with names from the graph: a foreign one could forge lines of the log. An error is
+// thrown as well, and the line about it is ours.
+env.logLevel = 'fatal';
 
 /** The graphs of a pack. */
 export interface Sessions<Name extends string> extends Runs<Name> {
@@ -99,20 +103,23 @@ const createOnCpu = async <Name extends string>(
   choices: SessionChoices,
 ): Promise<Runs<Name>> => {
   const options = optionsOf(['cpu'], choices);
-  const { native, loading = atOnce, log } = means;
+  const { native, loading = atOnce, weigh = atOnce, log } = means;
   const { sharesWeights = false, copiesIn = sharesWeights ? folderOf(graphs) : undefined } = choices;
+  // Here kernels may pack weights: the copies contain the packed ones.
+  const packing = { ...options, extra: {} };
+  // As a copy is made, which takes the most memory, but before anything is written.
+  if (means.weigh !== undefined) await weigh(async () => (await create(graphs, means, packing)).release());
   if (copiesIn !== undefined)
     try {
-      // Here kernels may pack weights: the copies contain the packed ones.
-      const packing = { ...options, extra: {} };
       const copies = await optimisedCopies(graphs, copiesIn, packing, (run) => loading(() => native(run)));
-      return await create(copies, means, { ...packing, graphOptimizationLevel: 'disabled' });
+      const mapping = { ...packing, graphOptimizationLevel: 'disabled' } as const;
+      return await weigh(() => create(copies, means, mapping));
     } catch (error) {
       // A damaged copy is made again by the next load. A fault of the graphs themselves shows below.
       await rm(copiesFolder(copiesIn), { recursive: true, force: true }).catch(() => undefined);
       log.warn({ pack, reason: firstLine(error) }, 'the optimised copy of a voice cannot be used');
     }
-  return create(graphs, means, options);
+  return weigh(() => create(graphs, means, options));
 };
 
 /** Options of a session on a GPU. @param device the number of a CUDA device */
@@ -128,7 +135,6 @@ export const gpuOptionsOf = (
       : [{ name: 'cuda', ...(device !== null && { deviceId: device }) }, 'cpu'],
   // WebGPU has no memory pattern.
   ...(provider === 'webgpu' && { enableMemPattern: false }),
-  logSeverityLevel: errorsOnly,
 });
 
 /** A session on the GPU: of the graph with a batch dimension, if it can have one. */

@@ -90,6 +90,7 @@ const alignWeights = async (folder: string, name: string): Promise<void> => {
       await rm(`${weightsPath}.aligned`);
       return;
     }
+    await checkRoom(folder, target.bytes);
     await using source = await open(weightsPath, 'r');
     for (const { from, size, to } of moves) await target.copy(source, from, size, to);
     await writeFile(modelPath, model);
@@ -100,9 +101,6 @@ const alignWeights = async (folder: string, name: string): Promise<void> => {
 };
 
 type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
-
-/** Without warnings: that a copy is for this machine only, or that the CPU runs some nodes of a graph. */
-export const errorsOnly = 3;
 
 /** Change it when the copies change. */
 const version = 2;
@@ -120,8 +118,12 @@ const surroundings = (): string => {
 
 const copiesName = `optimised-${createHash('sha256').update(surroundings()).digest('hex').slice(0, 16)}`;
 
-/** A copy has weights and packed weights. */
-const copyFactor = 3;
+/**
+ * The memory that loaded graphs may take, for so many bytes of their files, and so the room for their copies. Weights of 16
+ * bits become ones of 32, and kernels pack those; the rest is the library's code and the graphs themselves. A graph that
+ * unfolds large constants takes more.
+ */
+export const loadedBytesMax = (fileBytes: number): number => 4 * fileBytes + 64 * 1024 * 1024;
 
 const exists = (path: string): Promise<boolean> =>
   stat(path).then(
@@ -156,13 +158,12 @@ export const optimisedCopies = async <Name extends string>(
   const folder = copiesFolder(copiesIn);
   if (!(await exists(folder))) {
     const bytes = Object.values<HeldFile>(graphs).reduce((sum, graph) => sum + graph.bytes, 0);
-    await checkRoom(copiesIn, copyFactor * bytes);
+    await checkRoom(copiesIn, loadedBytesMax(bytes));
     await madeWhole(folder, join(dirname(copiesIn), '.new-'), async (unfinished) => {
       for (const [name, { openPath }] of Object.entries<HeldFile>(graphs)) {
         const session = await native(() =>
           InferenceSession.create(openPath, {
             ...options,
-            logSeverityLevel: errorsOnly,
             optimizedModelFilePath: join(unfinished, `${name}.onnx`),
             extra: {
               session: {

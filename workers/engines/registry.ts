@@ -22,6 +22,7 @@ import {
   VoicePackError,
   closeFiles,
 } from '../../src/threads/voices.js';
+import { unitBytes } from '../../src/worst-case.js';
 import type {
   Engine,
   EngineLog,
@@ -163,12 +164,15 @@ const tried = async (
 
 const MiB = 1024 * 1024;
 
-/** A run takes memory in addition to what segments keep. Each thread runs one model at a time. */
-const withTrial = (pack: VoicePack, trial: TrialResult): VoicePack => ({
-  ...pack,
-  trial,
-  stateBytes: (pack.stateBytes ?? 0) + (trial.runMiB ?? 0) * MiB,
-});
+/**
+ * A run takes memory in addition to what segments keep: each thread runs one model at a time. So do graphs that take more
+ * than their files let expect.
+ */
+const withTrial = (pack: VoicePack, trial: TrialResult): VoicePack => {
+  const { runMiB = 0, loadMiB = 0 } = trial;
+  const excess = Math.max(0, loadMiB * MiB - unitBytes.modelByte * pack.modelBytes);
+  return { ...pack, trial, stateBytes: (pack.stateBytes ?? 0) + runMiB * MiB + excess };
+};
 
 /** @param cacheDir for what is derived from packs */
 export const derivedIn = (cacheDir: string): DerivedFiles => new DerivedFiles(join(cacheDir, 'derived'));

@@ -1,19 +1,39 @@
 /** Graphs that no exporter writes: circles, wide fans, fields without end. */
-import { existsSync, linkSync, mkdirSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import {
+  existsSync,
+  globSync,
+  linkSync,
+  mkdirSync,
+  rmSync,
+  statSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { GraphBuilder } from '../../../scripts/voices/fixtures/graph-builder.js';
-import { echoModel } from '../../../scripts/voices/fixtures/kokoro.js';
+import { echoModel, makeKokoro } from '../../../scripts/voices/fixtures/kokoro.js';
 import { piperModel, smallShape, writePiper } from '../../../scripts/voices/fixtures/piper.js';
 import { limits } from '../../../src/limits.js';
+import { closeFiles } from '../../../src/threads/voices.js';
 import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
-import { type Model, type Node, elementTypes } from '../../../workers/engines/graph/model.js';
+import {
+  type Model,
+  type Node,
+  type Tensor,
+  type ElementType,
+  elementTypes,
+} from '../../../workers/engines/graph/model.js';
 import { readModel } from '../../../workers/engines/graph/read.js';
 import { MessageWriter } from '../../../workers/engines/graph/wire.js';
 import { checkRoom, modelMessage } from '../../../workers/engines/graph/write.js';
 import { shapeOf } from '../../../workers/engines/kokoro/graph.js';
 import { piper } from '../../../workers/engines/piper/format.js';
-import { readEntry } from '../../../workers/engines/registry.js';
+import { readEntry, readPacks } from '../../../workers/engines/registry.js';
+import { KeptTrials, tryPack } from '../../../workers/engines/trial.js';
 
 const node = (op: string, inputs: readonly string[], output: string): Node => ({
   ...{ name: output, op, domain: '', inputs, outputs: [output], attributes: new Map() },
@@ -319,4 +339,107 @@ t.test('weights as numbers may be more than a graph has fields, and fill their s
   t.throws(() => weights(bytes, count + 1), { message: /"w" has 600000 bytes, its shape needs 600001/ });
   t.throws(() => weights(bytes, 2 ** 40), { message: /more than 67108864 bytes of it are not weights/ });
   t.end();
+});
+
+/** The echo model, in whose sound a constant has a part that its graph makes of one number. */
+const unfolding = (MiB: number): Model => {
+  const model = echoModel();
+  const weights = (
+    name: string,
+    dims: number[],
+    type: ElementType,
+    { buffer }: BigInt64Array<ArrayBuffer> | Float32Array<ArrayBuffer>,
+  ): [string, Tensor] => [name, { name, dims, type, data: { held: Buffer.from(buffer) } }];
+  const { int64, float32 } = elementTypes;
+  const last = model.nodes.at(-1)!;
+  return {
+    ...model,
+    initialisers: new Map([
+      ...model.initialisers,
+      weights('length', [1], int64, BigInt64Array.of(BigInt(MiB * 2 ** 18))),
+      weights('small', [1], float32, Float32Array.of(1e-12)),
+      weights('first', [], int64, BigInt64Array.of(0n)),
+    ]),
+    nodes: [
+      ...model.nodes.slice(0, -1),
+      node('Expand', ['small', 'length'], 'large'),
+      // Its place depends on the text, so that onnxruntime keeps the whole constant.
+      node('Shape', [model.inputs[0]!.name], 'shape'),
+      node('Gather', ['shape', 'first'], 'place'),
+      node('Gather', ['large', 'place'], 'part'),
+      node('Add', [last.inputs[0]!, 'part'], 'sum'),
+      { ...last, inputs: ['sum'] },
+    ],
+  };
+};
+
+const unfoldingPack = (folder: string, MiB: number) => {
+  const path = join(folder, 'models', 'large');
+  makeKokoro(path);
+  writeFileSync(join(path, 'onnx', 'model.onnx'), modelMessage(unfolding(MiB)));
+  const entry = { name: 'large', path, files: null };
+  return { entry, cacheDir: join(folder, 'cache'), hasLowPriority: false };
+};
+
+const isLinux = process.platform === 'linux';
+
+t.test('a pack is refused whose graphs unfold to far more than its files', { skip: !isLinux }, async (t) => {
+  const order = unfoldingPack(t.testdir(), 256);
+  t.match(await tryPack(order, limits), {
+    fault:
+      /its graphs take (?:2[5-9]|3)\d+ MiB of memory, but its files have only 2 MiB: they may take 7\d MiB/,
+    isFinal: true,
+  });
+  const files = globSync('**', { cwd: order.cacheDir }).map((file) => statSync(join(order.cacheDir, file)));
+  t.ok(files.length > 0);
+  t.ok(files.reduce((sum, { size }) => sum + size, 0) < 2 ** 24, 'and takes no room on the disk');
+});
+
+t.test('the memory of graphs counts in each thread that cannot map a copy', { skip: !isLinux }, async (t) => {
+  const order = unfoldingPack(t.testdir(), 40);
+  const mapped = await tryPack(order, limits);
+  t.ok('result' in mapped && mapped.result.loadMiB! < 20);
+  const [copies] = globSync('derived/*/optimised-*', { cwd: order.cacheDir });
+  rmSync(join(order.cacheDir, copies!), { recursive: true });
+  writeFileSync(join(order.cacheDir, copies!), '');
+  const own = await tryPack(order, limits);
+  t.ok('result' in own && own.result.loadMiB! >= 40);
+
+  const places = { modelsDir: join(t.testdirName, 'models'), cacheDir: order.cacheDir };
+  const stateBytesAt = async (loadMiB: number) => {
+    rmSync(join(order.cacheDir, 'trials.json'), { force: true });
+    const { packs, files } = await readPacks(places, undefined, {
+      trial: () =>
+        Promise.resolve({ ...own, result: { ...('result' in own && own.result), loadMiB } } as typeof own),
+      kept: new KeptTrials(order.cacheDir),
+    });
+    closeFiles(files);
+    return packs[0]!.stateBytes!;
+  };
+  t.equal((await stateBytesAt(500)) - (await stateBytesAt(400)), 100 * 2 ** 20);
+  t.equal(await stateBytesAt(3), await stateBytesAt(0), 'a byte of a file counts three times anyway');
+});
+
+t.test('onnxruntime writes nothing to the log, whatever the names in a graph are', async (t) => {
+  const name = 'evil\n{"level":30,"msg":"forged"}\u001b[2J';
+  const small = { name, dims: [1], type: elementTypes.float32, data: { held: Buffer.alloc(4) } };
+  const models = [[node('Sin', ['x'], 'y')], [{ ...node('Gather', ['x', name], 'y'), name }]].map((nodes) =>
+    modelMessage({ ...readBytes(t, graphOf(nodes)), initialisers: new Map([[name, small]]) }),
+  );
+  const folder = t.testdir();
+  const paths = models.map((bytes, i) => {
+    writeFileSync(join(folder, `${i}.onnx`), bytes);
+    return join(folder, `${i}.onnx`);
+  });
+  const program = `
+    import { createSessions } from './dist/workers/engines/onnx.js';
+    const means = { provider: 'cpu', native: (run) => run(), log: { debug() {}, warn() {} } };
+    for (const path of process.argv.slice(1)) {
+      const made = createSessions('pack', { net: { path, openPath: path, bytes: 0 } }, means);
+      console.log(await made.then(() => 'loaded', ({ name }) => name));
+    }`;
+  const args = ['--input-type=module', '-e', program, ...paths];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args);
+  t.equal(stdout, 'loaded\nVoicePackError\n');
+  t.equal(stderr, '');
 });

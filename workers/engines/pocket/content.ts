@@ -2,7 +2,7 @@
 import type { Voice } from '../../../src/threads/voices.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import type { Model } from '../graph/model.js';
-import { type HeldFile, ownerFile, type PackContent } from '../pack.js';
+import { type HeldFile, ownerFile, type PackContent, totalBytes } from '../pack.js';
 import { type PocketBasics, type PocketData, segmentsAtOnceMax, voicesKeptMax } from './models.js';
 import type { VoicePrompt } from './voices.js';
 
@@ -55,7 +55,12 @@ export const shareable = async <Name extends string>(
   const made = await derived.models(sources, recipe, Object.fromEntries(bare) as Record<Name, Model>);
   const shared = Object.entries<HeldFile>(files).map(([name, file]) => [
     name,
-    { ...file, openPath: made[name as Name] },
+    // All graphs together are as large as the files, which may have weights beside them.
+    {
+      ...file,
+      openPath: made[name as Name],
+      bytes: Math.ceil(totalBytes(sources) / Object.keys(files).length),
+    },
   ]);
   return Object.fromEntries(shared) as Record<Name, HeldFile>;
 };
