@@ -76,17 +76,20 @@ const prepare = async (
     bounds: { ...bounds, storeAnswerMsMax: 0 },
     name: COMMAND_NAME,
   });
-  const migrated = patient.transact(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK})`, async (session) => {
-    await session.query(
-      `CREATE SCHEMA IF NOT EXISTS ${SCHEMA};
+  try {
+    await patient.transact(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK})`, async (session) => {
+      await session.query(
+        `CREATE SCHEMA IF NOT EXISTS ${SCHEMA};
        CREATE TABLE IF NOT EXISTS ${SCHEMA}.version (version BIGINT NOT NULL)`,
-    );
-    // Another process may have migrated it while this one waited for the lock.
-    const from = await versionOf(patient);
-    for (const script of migrations.slice(from)) await session.query(script);
-    await session.query(`DELETE FROM ${SCHEMA}.version; INSERT INTO ${SCHEMA}.version VALUES (${VERSION})`);
-  });
-  await migrated.finally(() => patient.close());
+      );
+      // Another process may have migrated it while this one waited for the lock.
+      const from = await versionOf(patient);
+      for (const script of migrations.slice(from)) await session.query(script);
+      await session.query(`DELETE FROM ${SCHEMA}.version; INSERT INTO ${SCHEMA}.version VALUES (${VERSION})`);
+    });
+  } finally {
+    await patient.close();
+  }
 };
 
 /** Acts on the store, each in one transaction. */
