@@ -34,10 +34,10 @@ const creditCause = (
   return balance < (recentCharacters / RECENT_DAYS) * SOON_DAYS ? 'credit.low' : null;
 };
 
-/** @param expiring keys of all accounts that expire soon, revoked ones too */
+/** @param expiring keys of it that expire soon, revoked ones too */
 export const alertsOf = (
   account: ListedAccount,
-  expiring: readonly StoredKey[],
+  expiring: readonly StoredKey[] = [],
   refused: RefusedCharacters,
 ): readonly Alert[] => {
   const { accountId, balance, name, suspendedAtMs } = account;
@@ -45,7 +45,7 @@ export const alertsOf = (
   const shared = { accountId, account: name, balance };
   const cause = creditCause(account, refused.get(accountId) ?? 0);
   const keys = expiring
-    .filter((key) => key.account.accountId === accountId && key.revokedAtMs === null)
+    .filter((key) => key.revokedAtMs === null)
     .map(({ expiresAtMs, name, prefix }) => ({ name, prefix, expiresAtMs: expiresAtMs! }))
     .sort((one, other) => one.expiresAtMs - other.expiresAtMs)
     .slice(0, KEYS_MAX);

@@ -385,15 +385,10 @@ const callsOver = (
     sendAlerts: async (refused: RefusedCharacters): Promise<void> => {
       const waiting = [...webhooks.ids()];
       if (waiting.length === 0) return;
-      const alerts = await overviewOfAll.alerts(null, refused);
+      const alerts = Map.groupBy(await overviewOfAll.alerts(null, refused), ({ accountId }) => accountId);
       const work = async (): Promise<void> => {
-        for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-          const accountId = id;
-          await sendAlertsOf(
-            accountId,
-            alerts.filter((alert) => alert.accountId === accountId),
-          );
-        }
+        for (let id = waiting.pop(); id !== undefined; id = waiting.pop())
+          await sendAlertsOf(id, alerts.get(id) ?? []);
       };
       await Promise.all(Array.from({ length: bounds.webhooksAtOnceMax / 2 }, work));
     },

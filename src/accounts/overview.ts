@@ -119,9 +119,14 @@ export class Overview {
       else await findAccount(view, actor, { accountId });
       const nowMs = this.#nowMs();
       const period = { expiresFromMs: nowMs, expiresToMs: nowMs + EXPIRING_MS };
-      const expiring = await view.findKeys({ accountId, ...period });
+      const expiring = Map.groupBy(
+        await view.findKeys({ accountId, ...period }),
+        ({ account }) => account.accountId,
+      );
       const accounts = await view.listAccounts(accountId, nowMs - RECENT_MS);
-      const alerts = accounts.flatMap((account) => alertsOf(account, expiring, refused));
+      const alerts = accounts.flatMap((account) =>
+        alertsOf(account, expiring.get(account.accountId), refused),
+      );
       const isOut = ({ cause }: Alert): number => Number(cause === 'credit.out');
       return alerts.sort((one, other) => isOut(other) - isOut(one));
     });

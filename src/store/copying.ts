@@ -51,7 +51,7 @@ const tables: readonly Table[] = [
       ...['id', 'account_id', 'kind', 'hash', 'prefix', 'created_at_ms', 'revoked_at_ms', 'name'],
       ...['expires_at_ms', 'credit_limit', 'voices', 'normalize_text', 'speed', 'lexicon', 'by_operator'],
     ],
-    kept: ['spent'],
+    kept: ['spent', 'charged_characters'],
   },
   {
     name: 'ledger',
@@ -89,6 +89,15 @@ const tables: readonly Table[] = [
       ...['key_id', 'hour', 'voice', 'requests', 'characters', 'credits', 'refunded', 'audio_ms'],
       ...['first_at_ms', 'last_at_ms'],
     ],
+  },
+  {
+    name: 'usage_days',
+    keys: [
+      ['account_id', 0],
+      ['day', -1],
+    ],
+    columns: [],
+    kept: ['account_id', 'day', 'characters', 'amount', 'last_at_ms'],
   },
 ];
 

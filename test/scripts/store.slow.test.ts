@@ -129,7 +129,15 @@ t.test('verify reports all damage of a store in use or a backup, and exits 1', a
     ],
     'what a key has spent': [
       'UPDATE api_keys SET spent = 5',
-      /key svc_sk_\w{6}\.\.\. has spent 5, and the sum of its entries is 0/,
+      /key svc_sk_\w{6}\.\.\. has spent 5 for 0 characters, and the sum of its entries is 0 for 0\n/,
+    ],
+    'what a key was charged for': [
+      'UPDATE api_keys SET charged_characters = 5',
+      /has spent 0 for 5 characters, and the sum of its entries is 0 for 0\n/,
+    ],
+    'a day': [
+      'INSERT INTO usage_days VALUES (1, 7, 1, 0, 1)',
+      /the use of account 1 on day 7 is not the sum of its hours/,
     ],
     'a key': [
       'PRAGMA foreign_keys = OFF; UPDATE api_keys SET account_id = 9',

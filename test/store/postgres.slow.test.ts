@@ -12,6 +12,7 @@ import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Journal, leftJournals } from '../../src/store/journal.js';
 import { openStore } from '../../src/store/ledger.js';
+import { postgresSide } from '../../src/store/postgres/copying.js';
 import { connect, postgresStore } from '../../src/store/postgres/driver.js';
 import { migrations, SCHEMA } from '../../src/store/postgres/schema.js';
 import { declareSilentText } from '../../src/store/postgres/writer.js';
@@ -285,7 +286,19 @@ if (hasPostgres()) {
        ${migrations[0]} INSERT INTO version VALUES (1);
        INSERT INTO accounts (name, metered, created_at_ms) VALUES ('ada', 1, 1);
        INSERT INTO api_keys (account_id, hash, prefix, created_at_ms) VALUES (1, 'hash', 'svc', 1);
-       INSERT INTO ledger (writer, entry, account_id, kind, amount, at_ms) VALUES (1, 1, 1, 'grant', 100, 1)`,
+       INSERT INTO ledger (writer, entry, account_id, kind, amount, at_ms) VALUES (1, 1, 1, 'grant', 100, 1);
+       INSERT INTO ledger (writer, entry, account_id, key_id, kind, amount, characters, at_ms)
+       VALUES (1, 2, 1, 1, 'usage', -9, 4, 7), (1, 3, 1, 1, 'refund', 9, NULL, 8)`,
+    );
+    // The tables are changed later than a statement may take.
+    const locked = server.execute(
+      name,
+      `BEGIN; LOCK TABLE ${SCHEMA}.usage_hours; SELECT pg_sleep(6); COMMIT`,
+    );
+    await eventually(
+      async () =>
+        (await server.execute(name, "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock'")).length > 0,
+      noticedMsMax,
     );
     const store = await openStore(
       postgresStore(url, temporaryFolder(t), limits),
@@ -301,6 +314,21 @@ if (hasPostgres()) {
     store.ledger.append(usageOf(3));
     await store.ledger.drain();
     t.match(await server.execute(name, 'SELECT balance::int FROM syrinx.accounts'), [{ balance: 97 }]);
+    await locked;
+    const side = await postgresSide(url, limits, false);
+    t.teardown(() => side.close());
+    t.strictSame(await side.findDamage(), []);
+    const kept =
+      'SELECT charged_characters::int AS charged, day::int FROM syrinx.api_keys, syrinx.usage_days';
+    t.match(await server.execute(name, kept), [{ charged: 7, day: 0 }]);
+    await server.execute(
+      name,
+      'UPDATE syrinx.usage_days SET amount = 1 WHERE day = 0; UPDATE syrinx.api_keys SET charged_characters = 8',
+    );
+    t.strictSame(await side.findDamage(), [
+      'the use of account 1 on day 0 is not the sum of its hours',
+      'key svc... has spent 3 for 8 characters, and the sum of its entries is 3 for 7',
+    ]);
   });
 
   t.test('a start sends a journal to its own store only, and keeps what that does not take', async (t) => {

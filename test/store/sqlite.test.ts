@@ -218,7 +218,7 @@ t.test('what keys of an older store have spent is summed up, and they have no re
     t.strictSame(findDamage(migrated, dataDir), []);
     migrated.exec('UPDATE api_keys SET spent = spent + 1');
     t.match(findDamage(migrated, dataDir), [
-      `key svc_sk_old... has spent ${spent + 1}, and the sum of its entries is ${spent}`,
+      `key svc_sk_old... has spent ${spent + 1} for ${spent - 50} characters, and the sum of its entries is ${spent} for ${spent - 50}`,
     ]);
     migrated.close();
   }
@@ -255,6 +255,13 @@ t.test(
   `);
     t.match(await store.read(async (view) => view.readUsageRows(question, 10)), [{}, { characters: 10 }]);
     t.strictSame(findDamage(migrated, dataDir), []);
+    t.match(await store.read(async (view) => view.readBalanceChanges(1, 10)), [
+      { atMs: 8_000_001, kind: 'spent', amount: -60 },
+    ]);
+    t.match(await store.read(async (view) => view.listKeys({ keyId: 1 })), [{ characters: 10, spent: 60 }]);
+    migrated.exec('UPDATE usage_days SET amount = amount + 1');
+    t.match(findDamage(migrated, dataDir), ['the use of account 1 on day 0 is not the sum of its hours']);
+    migrated.exec('UPDATE usage_days SET amount = amount - 1');
     migrated.exec('UPDATE usage_hours SET audio_ms = 5 WHERE hour = 2');
     t.match(findDamage(migrated, dataDir), [
       'the use of key 1 in 1970-01-01T02 is not the sum of its entries',
@@ -270,8 +277,11 @@ t.test('what is read of one key or one account needs no other rows', async (t) =
   t.teardown(() => database.close());
   const statements = new Statements(database);
   const scans: string[] = [];
+  const ofHours: string[] = [];
   const explain = <Row>(rows: Row[], plan: { readonly detail: string }[]): Row[] => {
-    scans.push(...plan.map(({ detail }) => detail).filter((step) => tables.test(step)));
+    const steps = plan.map(({ detail }) => detail);
+    scans.push(...steps.filter((step) => tables.test(step)));
+    ofHours.push(...steps.flatMap((step) => /usage_hours .*(\(.*)$/.exec(step)?.[1] ?? []));
     return rows;
   };
   const plan = (text: string) => `EXPLAIN QUERY PLAN ${text}`;
@@ -292,9 +302,16 @@ t.test('what is read of one key or one account needs no other rows', async (t) =
     usage: () => view.readUsageRows({ ...ofAccount, ...period, step: 'day' }, 10),
     balance: () => view.readBalanceChanges(1, 10),
   };
+  const range = '(key_id=? AND hour>? AND hour<?)';
+  // How much of its history is read: keys read their newest hour, and an account the part of a day.
+  const hours: Partial<Record<string, string[]>> = {
+    ...{ key: ['(key_id=?)'], keys: ['(key_id=?)'], account: [range] },
+    ...{ firstUse: ['(key_id=? AND hour>?)'], usage: [range] },
+  };
   for (const [name, ask] of Object.entries(questions)) {
     await ask();
     t.strictSame(scans.splice(0), [], name);
+    t.strictSame(ofHours.splice(0), hours[name] ?? [], `${name}: hours`);
   }
   await view.listKeys(null);
   t.strictSame(scans, ['SCAN api_keys'], 'a list of all does');

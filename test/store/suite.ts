@@ -424,7 +424,7 @@ export const storeSuite = (
   };
 
   t.test(`${name}: over any entries and any period, a report is the sum of the ledger`, async (t) => {
-    const { driver, administration, startWriter } = await open(t);
+    const { driver, administration, store, startWriter } = await open(t);
     await administration.createKey('ada', 1_000_000);
     await administration.createKey('bell', null);
     await administration.createKey('ada', null);
@@ -448,7 +448,26 @@ export const storeSuite = (
       const [first, second] = expected;
       t.equal(found[0]?.characters, (first?.characters ?? 0) + (second?.characters ?? 0));
       t.strictSame(await readUsage(driver, { account: 'ada', sinceMs }), found.slice(0, 1));
+      const fromMs = Math.ceil(sinceMs / HOUR_MS) * HOUR_MS;
+      const recent = [1, 3].map((keyId) => sumUp(entries, keyId, fromMs).characters);
+      const [account] = await store.read(async (view) => view.listAccounts(1, sinceMs));
+      t.equal(account?.recentCharacters, recent[0]! + recent[1]!);
     }
+    const days = Map.groupBy(
+      entries.filter(({ accountId, kind }) => accountId === 1 && kind !== 'grant'),
+      ({ atMs }) => Math.floor(atMs / (24 * HOUR_MS)),
+    );
+    const changes = await store.read(async (view) => view.readBalanceChanges(1, 100));
+    t.strictSame(
+      changes.filter(({ kind }) => kind === 'spent'),
+      [...days.values()]
+        .map((day) => ({
+          atMs: Math.max(...day.map(({ atMs }) => atMs)),
+          kind: 'spent',
+          amount: day.reduce((sum, { amount }) => sum + amount, 0),
+        }))
+        .sort((one, other) => other.atMs - one.atMs),
+    );
   });
 
   peopleSuite((what, check) => void t.test(`${name}: ${what}`, check), open);

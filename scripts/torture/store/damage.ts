@@ -119,6 +119,7 @@ const triggers = [
   'account_is_changed',
   'key_is_changed',
   'ledger_adds_to_balance',
+  'ledger_adds_to_days',
   'ledger_adds_to_spent',
   'ledger_adds_to_usage',
   'ledger_is_never_changed',

@@ -51,7 +51,12 @@ const checkEncoding = async (session: Session, url: string): Promise<void> => {
  * @param create whether to create the tables if there are none
  * @throws {StoreError} there are none, or they are of a newer version
  */
-const prepare = async (connection: PostgresConnection, url: string, create: boolean): Promise<void> => {
+const prepare = async (
+  connection: PostgresConnection,
+  url: string,
+  bounds: PostgresBounds,
+  create: boolean,
+): Promise<void> => {
   const version = await versionOf(connection);
   if (version > VERSION)
     throw new StoreError(
@@ -66,16 +71,25 @@ const prepare = async (connection: PostgresConnection, url: string, create: bool
     );
   if (version === VERSION) return;
   if (version === 0) await checkEncoding(await connection.session(), url);
-  await connection.transact(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK})`, async (session) => {
-    await session.query(
-      `CREATE SCHEMA IF NOT EXISTS ${SCHEMA};
-       CREATE TABLE IF NOT EXISTS ${SCHEMA}.version (version BIGINT NOT NULL)`,
-    );
-    // Another process may have migrated it while this one waited for the lock.
-    const from = await versionOf(connection);
-    for (const script of migrations.slice(from)) await session.query(script);
-    await session.query(`DELETE FROM ${SCHEMA}.version; INSERT INTO ${SCHEMA}.version VALUES (${VERSION})`);
+  // It may read a long history.
+  const patient = new PostgresConnection(url, {
+    bounds: { ...bounds, storeAnswerMsMax: 0 },
+    name: COMMAND_NAME,
   });
+  try {
+    await patient.transact(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK})`, async (session) => {
+      await session.query(
+        `CREATE SCHEMA IF NOT EXISTS ${SCHEMA};
+       CREATE TABLE IF NOT EXISTS ${SCHEMA}.version (version BIGINT NOT NULL)`,
+      );
+      // Another process may have migrated it while this one waited for the lock.
+      const from = await versionOf(patient);
+      for (const script of migrations.slice(from)) await session.query(script);
+      await session.query(`DELETE FROM ${SCHEMA}.version; INSERT INTO ${SCHEMA}.version VALUES (${VERSION})`);
+    });
+  } finally {
+    await patient.close();
+  }
 };
 
 /** Acts on the store, each in one transaction. */
@@ -120,7 +134,7 @@ export const connect = async (
 ): Promise<PostgresConnection> => {
   const connection = new PostgresConnection(url, { bounds, name: COMMAND_NAME });
   try {
-    await prepare(connection, url, create);
+    await prepare(connection, url, bounds, create);
     return connection;
   } catch (error) {
     await connection.close();

@@ -10,6 +10,42 @@ export const SCHEMA = 'syrinx';
 /** Notifies of changes of accounts and keys, but not of usage. */
 export const CHANNEL = 'syrinx';
 
+/** @param more what this version adds up in addition to the first one */
+const addUp = (more = { ofKey: '', setKey: '', days: '' }): string => `
+  -- Accounts are locked in the order of their ids, so that two commits cannot wait for each other.
+  CREATE OR REPLACE FUNCTION add_up() RETURNS trigger LANGUAGE plpgsql SET search_path = ${SCHEMA} AS $$
+  BEGIN
+    PERFORM 1 FROM accounts WHERE id IN (SELECT account_id FROM added) ORDER BY id FOR NO KEY UPDATE;
+    UPDATE accounts SET balance = balance + sums.amount
+    FROM (SELECT account_id, sum(amount) AS amount FROM added GROUP BY account_id) AS sums
+    WHERE id = sums.account_id;
+    UPDATE api_keys SET spent = spent - sums.amount ${more.setKey}
+    FROM (
+      SELECT key_id, sum(amount) AS amount ${more.ofKey} FROM added
+      WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY key_id
+    ) AS sums
+    WHERE id = sums.key_id;
+    INSERT INTO usage_hours AS kept
+    SELECT key_id, at_ms / 3600000, voice, sum(begins_request),
+      coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0),
+      coalesce(sum(-amount) FILTER (WHERE kind = 'usage'), 0),
+      coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0),
+      coalesce(sum(audio_ms) FILTER (WHERE kind = 'usage'), 0), min(at_ms), max(at_ms)
+    FROM added WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY 1, 2, 3
+    ON CONFLICT (key_id, hour, voice) DO UPDATE SET
+      requests = kept.requests + excluded.requests,
+      characters = kept.characters + excluded.characters,
+      credits = kept.credits + excluded.credits,
+      refunded = kept.refunded + excluded.refunded,
+      audio_ms = kept.audio_ms + excluded.audio_ms,
+      first_at_ms = least(kept.first_at_ms, excluded.first_at_ms),
+      last_at_ms = greatest(kept.last_at_ms, excluded.last_at_ms);
+    ${more.days}
+    PERFORM pg_notify('${CHANNEL}', '') WHERE EXISTS (SELECT 1 FROM added WHERE kind = 'grant');
+    RETURN NULL;
+  END $$;
+`;
+
 export const migrations = [
   // The balance of an account is the sum of its entries: the triggers keep it so, whatever program writes. `changed` is the
   // transaction that changed a row last, so that a reader can query what was committed since its last query.
@@ -137,37 +173,7 @@ export const migrations = [
     AFTER INSERT OR UPDATE OF revoked_at_ms, name, expires_at_ms, credit_limit, voices
     ON api_keys FOR EACH STATEMENT EXECUTE FUNCTION announce();
 
-  -- Accounts are locked in the order of their ids, so that two commits cannot wait for each other.
-  CREATE FUNCTION add_up() RETURNS trigger LANGUAGE plpgsql SET search_path = ${SCHEMA} AS $$
-  BEGIN
-    PERFORM 1 FROM accounts WHERE id IN (SELECT account_id FROM added) ORDER BY id FOR NO KEY UPDATE;
-    UPDATE accounts SET balance = balance + sums.amount
-    FROM (SELECT account_id, sum(amount) AS amount FROM added GROUP BY account_id) AS sums
-    WHERE id = sums.account_id;
-    UPDATE api_keys SET spent = spent - sums.amount
-    FROM (
-      SELECT key_id, sum(amount) AS amount FROM added
-      WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY key_id
-    ) AS sums
-    WHERE id = sums.key_id;
-    INSERT INTO usage_hours AS kept
-    SELECT key_id, at_ms / 3600000, voice, sum(begins_request),
-      coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0),
-      coalesce(sum(-amount) FILTER (WHERE kind = 'usage'), 0),
-      coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0),
-      coalesce(sum(audio_ms) FILTER (WHERE kind = 'usage'), 0), min(at_ms), max(at_ms)
-    FROM added WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY 1, 2, 3
-    ON CONFLICT (key_id, hour, voice) DO UPDATE SET
-      requests = kept.requests + excluded.requests,
-      characters = kept.characters + excluded.characters,
-      credits = kept.credits + excluded.credits,
-      refunded = kept.refunded + excluded.refunded,
-      audio_ms = kept.audio_ms + excluded.audio_ms,
-      first_at_ms = least(kept.first_at_ms, excluded.first_at_ms),
-      last_at_ms = greatest(kept.last_at_ms, excluded.last_at_ms);
-    PERFORM pg_notify('${CHANNEL}', '') WHERE EXISTS (SELECT 1 FROM added WHERE kind = 'grant');
-    RETURN NULL;
-  END $$;
+  ${addUp()}
   CREATE TRIGGER ledger_is_added_up AFTER INSERT ON ledger REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION add_up();
 
@@ -211,6 +217,35 @@ export const migrations = [
   ALTER TABLE sessions ADD COLUMN name TEXT COLLATE "C", ADD COLUMN expires_at_ms BIGINT;
   `,
   reservationMigration,
+  // What each account used by day, and what each key was charged for: a call of the console adds up no long history.
+  `
+  CREATE TABLE usage_days (
+    account_id BIGINT NOT NULL REFERENCES accounts (id),
+    day BIGINT NOT NULL,
+    characters BIGINT NOT NULL,
+    amount BIGINT NOT NULL,
+    last_at_ms BIGINT NOT NULL,
+    PRIMARY KEY (account_id, day)
+  );
+  ALTER TABLE api_keys ADD COLUMN charged_characters BIGINT NOT NULL DEFAULT 0;
+  ${addUp({
+    ofKey: ", coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0) AS characters",
+    setKey: ', charged_characters = charged_characters + sums.characters',
+    days: `INSERT INTO usage_days AS kept
+    SELECT account_id, at_ms / 86400000, coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0), sum(amount), max(at_ms)
+    FROM added WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY 1, 2
+    ON CONFLICT (account_id, day) DO UPDATE SET
+      characters = kept.characters + excluded.characters,
+      amount = kept.amount + excluded.amount,
+      last_at_ms = greatest(kept.last_at_ms, excluded.last_at_ms);`,
+  })}
+  INSERT INTO usage_days
+  SELECT account_id, hour / 24, sum(characters), sum(refunded - credits), max(last_at_ms)
+  FROM usage_hours JOIN api_keys ON api_keys.id = key_id GROUP BY 1, 2;
+  UPDATE api_keys SET charged_characters = (
+    SELECT coalesce(sum(characters), 0) FROM usage_hours WHERE key_id = api_keys.id
+  );
+  `,
 ] as const;
 
 export const VERSION = migrations.length;

@@ -1,8 +1,6 @@
 /** Finds sums that are not those of their entries. PostgreSQL itself checks its pages. Read only. */
+import { FINDINGS_MAX, wrongBalances, wrongDays, wrongKeys } from '../sql/sums.js';
 import { SNAPSHOT, type PostgresConnection } from './connection.js';
-
-/** A damaged store can have a finding for each row: the first ones are enough. */
-const FINDINGS_MAX = 20;
 
 const entries = 'SELECT account_id, sum(amount) AS amount FROM ledger GROUP BY account_id';
 
@@ -13,21 +11,6 @@ const hours = `
     UNION ALL
     SELECT account_id, refunded - credits FROM usage_hours JOIN api_keys ON api_keys.id = key_id
   ) AS parts GROUP BY account_id
-`;
-
-const wrongBalances = (sums: string) => `
-  SELECT 'account "' || name || '" has a balance of ' || balance || ', and the sum of its entries is '
-    || coalesce(amount, 0) AS finding
-  FROM accounts LEFT JOIN (${sums}) AS sums ON account_id = accounts.id
-  WHERE balance <> coalesce(amount, 0) ORDER BY accounts.id LIMIT ${FINDINGS_MAX}
-`;
-
-const wrongSpent = `
-  SELECT 'key ' || prefix || '... has spent ' || spent || ', and the sum of its entries is '
-    || coalesce(amount, 0) AS finding
-  FROM api_keys LEFT JOIN (SELECT key_id, sum(credits - refunded) AS amount FROM usage_hours GROUP BY key_id) AS used
-    ON key_id = api_keys.id
-  WHERE spent <> coalesce(amount, 0) ORDER BY api_keys.id LIMIT ${FINDINGS_MAX}
 `;
 
 const hoursOfLedger = `
@@ -57,8 +40,8 @@ export const findDamage = (connection: PostgresConnection, whole: boolean): Prom
     // The whole ledger of a large store takes longer than a statement of a service may.
     if (whole) await session.query('SET LOCAL statement_timeout = 0');
     const texts = whole
-      ? [wrongBalances(entries), wrongHours, wrongSpent]
-      : [wrongBalances(hours), wrongSpent];
+      ? [wrongBalances(entries), wrongHours, wrongDays, wrongKeys()]
+      : [wrongBalances(hours), wrongKeys()];
     const found: string[] = [];
     for (const text of texts)
       for (const { finding } of await session.query<{ finding: string }>(text)) found.push(finding);

@@ -59,11 +59,10 @@ const keyColumns = `${columnsOf([
   `${clamped('spent')} AS spent`,
 ])}, ${accountPart}`;
 
-const hoursOfKey = 'FROM usage_hours WHERE key_id = api_keys.id';
-/** Reads the hours of the keys that it lists, and of no others. @param condition on columns of `api_keys` and `accounts` */
+/** Reads the newest hour of the keys that it lists. @param condition on columns of `api_keys` and `accounts` */
 export const selectListedKeys = (condition: string): string => `
-  SELECT ${keyColumns}, ${clamped(`coalesce((SELECT sum(characters) ${hoursOfKey}), 0)`)} AS characters,
-    (SELECT last_at_ms ${hoursOfKey} ORDER BY hour DESC, last_at_ms DESC LIMIT 1) AS "lastUsedAtMs"
+  SELECT ${keyColumns}, ${clamped('charged_characters')} AS characters,
+    (SELECT last_at_ms FROM usage_hours WHERE key_id = api_keys.id ORDER BY hour DESC, last_at_ms DESC LIMIT 1) AS "lastUsedAtMs"
   FROM api_keys JOIN accounts ON accounts.id = account_id
   WHERE kind = 'api' AND ${condition} ORDER BY api_keys.id
 `;

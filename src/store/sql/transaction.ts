@@ -37,14 +37,18 @@ export interface KeyBounds {
   readonly storeKeysMax: number;
 }
 
-/** @param condition on columns of `accounts` */
+/** The part of a day at the start is added up from its hours. @param condition on columns of `accounts` */
 const listAccounts = (condition: string): string => `
   SELECT ${accountColumns}, created_at_ms AS "createdAtMs",
     (SELECT count(*) FROM api_keys WHERE account_id = accounts.id AND kind = 'api' AND revoked_at_ms IS NULL) AS keys,
     (SELECT count(*) FROM users WHERE account_id = accounts.id) AS users,
     ${clamped(`(
-      SELECT coalesce(sum((SELECT sum(characters) FROM usage_hours WHERE key_id = api_keys.id AND hour >= ?)), 0)
-      FROM api_keys WHERE account_id = accounts.id
+      SELECT coalesce(sum(characters), 0) FROM (
+        SELECT characters FROM usage_days WHERE account_id = accounts.id AND day >= :day
+        UNION ALL
+        SELECT characters FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= :hour AND hour < :dayHour
+        WHERE account_id = accounts.id
+      ) AS parts
     )`)} AS "recentCharacters"
   FROM accounts WHERE deleted_at_ms IS NULL AND ${condition} ORDER BY id
 `;
@@ -88,11 +92,12 @@ export class Transaction extends UsageReader {
    * @param recentSinceMs see `ListedAccount.recentCharacters`
    */
   async listAccounts(accountId: number | null, recentSinceMs: number): Promise<ListedAccount[]> {
-    const sinceHour = Math.ceil(recentSinceMs / HOUR_MS);
-    const rows =
-      accountId === null
-        ? await this.sql.all<RowOf<ListedAccount>>(listAccounts('true'), sinceHour)
-        : await this.sql.all<RowOf<ListedAccount>>(listAccounts('id = ?'), sinceHour, accountId);
+    const hour = Math.ceil(recentSinceMs / HOUR_MS);
+    const day = Math.ceil(hour / 24);
+    const since = { hour, day, dayHour: 24 * day };
+    const rows = await (accountId === null
+      ? this.sql.named<RowOf<ListedAccount>>(listAccounts('true'), since)
+      : this.sql.named<RowOf<ListedAccount>>(listAccounts('id = :id'), { ...since, id: accountId }));
     return rows.map((row) => toAccount(row));
   }
 

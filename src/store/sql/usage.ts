@@ -128,9 +128,7 @@ const balanceChanges = `
   SELECT at_ms AS "atMs", kind, ${clamped('amount')} AS amount FROM (
     SELECT at_ms, 'grant' AS kind, amount FROM ledger WHERE account_id = :account AND kind = 'grant'
     UNION ALL
-    SELECT max(last_at_ms), 'spent', sum(refunded - credits)
-    FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id
-    WHERE account_id = :account GROUP BY hour / 24
+    SELECT last_at_ms, 'spent', amount FROM usage_days WHERE account_id = :account
   ) AS changes WHERE amount <> 0 ORDER BY at_ms DESC, kind DESC LIMIT :rows
 `;
 

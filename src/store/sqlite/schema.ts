@@ -286,6 +286,44 @@ export const migrations = [
   ALTER TABLE sessions ADD COLUMN name TEXT;
   ALTER TABLE sessions ADD COLUMN expires_at_ms INTEGER;
   `,
+  // What each account used by day, and what each key was charged for: a call of the console adds up no long history.
+  `
+  CREATE TABLE usage_days (
+    account_id INTEGER NOT NULL REFERENCES accounts (id),
+    day INTEGER NOT NULL,
+    characters INTEGER NOT NULL,
+    amount INTEGER NOT NULL,
+    last_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO usage_days
+  SELECT account_id, hour / 24, sum(characters), sum(refunded - credits), max(last_at_ms)
+  FROM usage_hours JOIN api_keys ON api_keys.id = key_id GROUP BY 1, 2;
+  CREATE TRIGGER ledger_adds_to_days AFTER INSERT ON ledger
+  WHEN NEW.kind <> 'grant' AND NEW.key_id IS NOT NULL BEGIN
+    INSERT INTO usage_days
+    VALUES (
+      NEW.account_id, NEW.at_ms / 86400000, iif(NEW.kind = 'usage', coalesce(NEW.characters, 0), 0), NEW.amount, NEW.at_ms
+    )
+    ON CONFLICT (account_id, day) DO UPDATE SET
+      characters = characters + excluded.characters,
+      amount = amount + excluded.amount,
+      last_at_ms = max(last_at_ms, excluded.last_at_ms);
+  END;
+
+  ALTER TABLE api_keys ADD COLUMN charged_characters INTEGER NOT NULL DEFAULT 0;
+  UPDATE api_keys SET charged_characters = (
+    SELECT coalesce(sum(characters), 0) FROM usage_hours WHERE key_id = api_keys.id
+  );
+  DROP TRIGGER ledger_adds_to_spent;
+  CREATE TRIGGER ledger_adds_to_spent AFTER INSERT ON ledger
+  WHEN NEW.kind <> 'grant' AND NEW.key_id IS NOT NULL BEGIN
+    UPDATE api_keys SET
+      spent = spent - NEW.amount,
+      charged_characters = charged_characters + iif(NEW.kind = 'usage', coalesce(NEW.characters, 0), 0)
+    WHERE id = NEW.key_id;
+  END;
+  `,
 ] as const;
 
 export const SCHEMA_VERSION = migrations.length;

@@ -5,6 +5,7 @@
  * the hours. `npm run store -- verify` reads everything.
  */
 import { DatabaseSync } from 'node:sqlite';
+import { FINDINGS_MAX, wrongBalances, wrongDays, wrongKeys } from '../sql/sums.js';
 import { StoreError } from '../store.js';
 import {
   checkOrigin,
@@ -17,9 +18,6 @@ import {
   toStoreError,
 } from './database.js';
 import { migrations } from './schema.js';
-
-/** A damaged store can have a finding for each row: the first ones are enough. */
-const FINDINGS_MAX = 20;
 
 interface SchemaRow {
   readonly type: string;
@@ -83,32 +81,8 @@ const fromHours = `
   ) GROUP BY account_id
 `;
 
-// As text: an integer of SQLite can be larger than a number.
-const wrongBalances = (sums: string) => `
-  SELECT name, CAST(balance AS TEXT) AS balance, CAST(coalesce(amount, 0) AS TEXT) AS amount
-  FROM accounts LEFT JOIN (${sums}) AS sums ON account_id = accounts.id
-  WHERE balance IS NOT coalesce(amount, 0) ORDER BY accounts.id LIMIT ${FINDINGS_MAX}
-`;
-
-const balances = (database: DatabaseSync, sums: string): string[] =>
-  all<{ name: string; balance: string; amount: string }>(database, wrongBalances(sums)).map(
-    ({ name, balance, amount }) =>
-      `account "${name}" has a balance of ${balance}, and the sum of its entries is ${amount}`,
-  );
-
-// The hours are right if they are the sums of the ledger, which is checked beside this.
-const wrongSpent = `
-  SELECT prefix, CAST(spent AS TEXT) AS spent, CAST(coalesce(amount, 0) AS TEXT) AS amount
-  FROM api_keys LEFT JOIN (SELECT key_id, sum(credits - refunded) AS amount FROM usage_hours GROUP BY key_id)
-    ON key_id = api_keys.id
-  WHERE spent IS NOT coalesce(amount, 0) ORDER BY api_keys.id LIMIT ${FINDINGS_MAX}
-`;
-
-const spent = (database: DatabaseSync): string[] =>
-  all<{ prefix: string; spent: string; amount: string }>(database, wrongSpent).map(
-    ({ prefix, spent, amount }) =>
-      `key ${prefix}... has spent ${spent}, and the sum of its entries is ${amount}`,
-  );
+const findingsOf = (database: DatabaseSync, text: string): string[] =>
+  all<{ finding: string }>(database, text).map(({ finding }) => finding);
 
 // Entries of the first schema have no number of characters, and those before the fifth no voice.
 const hoursOfLedger = (more: string) => `
@@ -175,9 +149,12 @@ export const findDamage = (database: DatabaseSync, path: string): string[] => {
       () => integrityOf(database, null),
       () => foreignKeys(database),
       () => [
-        ...balances(database, fromLedger),
+        ...findingsOf(database, wrongBalances(fromLedger)),
         ...(version > 1 ? hours(database, version) : []),
-        ...(version > 3 ? spent(database) : []),
+        ...(version > 8 ? findingsOf(database, wrongDays) : []),
+        ...(version > 3
+          ? findingsOf(database, wrongKeys(version > 8 ? undefined : 'coalesce(characters, 0)'))
+          : []),
       ],
     ]);
   } catch (error) {
@@ -193,7 +170,7 @@ const findQuickly = (database: DatabaseSync, path: string): string[] => {
     return firstFindings([
       () => checkSchema(database, checkOrigin(database, path)),
       () => smallTables.flatMap((table) => integrityOf(database, table)),
-      () => [...balances(database, fromHours), ...spent(database)],
+      () => [wrongBalances(fromHours), wrongKeys()].flatMap((text) => findingsOf(database, text)),
     ]);
   } catch (error) {
     return asFinding(error);
