@@ -19,6 +19,7 @@ const codePoint = fc
   .integer({ min: 0, max: 0x10_f7_ff })
   .map((place) => String.fromCodePoint(place < 0xd8_00 ? place : place + 0x8_00));
 
+/** @param maxLength in code points */
 export const anyText = (maxLength?: number): fc.Arbitrary<string> =>
   fc.string({ unit: codePoint, ...(maxLength !== undefined && { maxLength }) });
 
