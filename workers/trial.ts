@@ -23,8 +23,8 @@ const lowPriority = 10;
 /** Loads the pack and speaks a sentence with its first voice. */
 const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcome> => {
   const startedMs = performance.now();
-  const graphs = new Weighing(pack);
-  const engine = await loadPacks([pack], { ...means, weigh: graphs.weigh });
+  const weighing = new Weighing(pack);
+  const engine = await loadPacks([pack], { ...means, weigh: weighing.weigh });
   const loadMs = performance.now() - startedMs;
   const sample = sampleOf(pack);
   if (sample === null) return { fault: 'it has no voice' };
@@ -62,7 +62,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
       stepMsMax: round(stepMsMax, 1),
       realTimeFactor: round((performance.now() - speakingMs) / ((1000 * samples) / segment.sampleRateHz), 3),
       peakMiB: round(process.resourceUsage().maxRSS / 1024),
-      loadMiB: inMiB(graphs.loadBytes),
+      loadMiB: inMiB(weighing.loadBytes),
       runMiB: inMiB(scale * Math.max(0, peakBytes() - baseBytes)),
     },
   };

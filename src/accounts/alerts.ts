@@ -34,10 +34,10 @@ const creditCause = (
   return balance < (recentCharacters / RECENT_DAYS) * SOON_DAYS ? 'credit.low' : null;
 };
 
-/** @param expiring keys of it that expire soon, revoked ones too */
+/** @param expiring its keys that expire soon, revoked ones too */
 export const alertsOf = (
   account: ListedAccount,
-  expiring: readonly StoredKey[] = [],
+  expiring: readonly StoredKey[],
   refused: RefusedCharacters,
 ): readonly Alert[] => {
   const { accountId, balance, name, suspendedAtMs } = account;

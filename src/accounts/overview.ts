@@ -125,7 +125,7 @@ export class Overview {
       );
       const accounts = await view.listAccounts(accountId, nowMs - RECENT_MS);
       const alerts = accounts.flatMap((account) =>
-        alertsOf(account, expiring.get(account.accountId), refused),
+        alertsOf(account, expiring.get(account.accountId) ?? [], refused),
       );
       const isOut = ({ cause }: Alert): number => Number(cause === 'credit.out');
       return alerts.sort((one, other) => isOut(other) - isOut(one));

@@ -1,4 +1,4 @@
-/** Eight times as many schedules as in models.test.ts; `npm run nightly` runs 160,000. */
+/** Four times as many schedules as in models.test.ts; `npm run nightly` runs 160,000. */
 import t from 'tap';
 import { checkContexts, checkSockets } from './properties.js';
 

@@ -8,7 +8,7 @@ import { World } from './world.js';
 
 const STEPS_MAX = 50;
 /** Schedules try too little if they meet one of these less often than once in so many: messages, and ways in which a socket ends. */
-const SCHEDULES_FOR_EACH = 800;
+const SCHEDULES_FOR_EACH = 400;
 const messages = [
   'context_started',
   'audio_chunk',

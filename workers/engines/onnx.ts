@@ -16,8 +16,8 @@ import type { HeldFile } from './pack.js';
 import { type GpuSession, PlacedSessions, type Run, type Runs } from './placed.js';
 import type { GraphWindows } from './windows.js';
 
-// It writes to standard error itself, with names from the graph: a foreign one could forge lines of the log. An error is
-// thrown as well, and the line about it is ours.
+// onnxruntime writes names from a graph to standard error: a foreign graph could forge lines of the log. It throws its errors
+// as well, and the service logs those.
 env.logLevel = 'fatal';
 
 /** The graphs of a pack. */
