@@ -390,7 +390,10 @@ export const limits = {
   administrationRestartMs: 1_000,
   /** Milliseconds that closing waits for the calls under way. */
   administrationCloseMsMax: 3_000,
-  /** Passwords that wait for the one being hashed; further sign-ins are refused. One takes about 30 ms. */
+  /**
+   * Passwords that wait for the one being hashed; further sign-ins are refused. One takes about 30 ms. Half of the places are
+   * for browsers in which the user has signed in before, for the machine itself, and for users with a link or a session.
+   */
   passwordsWaitingMax: 32,
   /** Milliseconds without activity after which a session of the console ends. */
   sessionIdleMsMax: 12 * 3_600_000,

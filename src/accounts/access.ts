@@ -139,9 +139,14 @@ export class Access {
     });
   }
 
-  async signIn({ name, password }: Credentials, address: string): Promise<OpenedSession> {
+  /** @param isStranger the user has not signed in before in this browser, which is not on this machine either */
+  async signIn(
+    { name, password }: Credentials,
+    address: string,
+    isStranger: boolean,
+  ): Promise<OpenedSession> {
     const known = await this.#userOf(name);
-    const isRight = await this.#passwords.verify(known?.password ?? null, password);
+    const isRight = await this.#passwords.verify(known?.password ?? null, password, isStranger);
     const session =
       isRight && known !== null
         ? await this.#store.transact(async (store) => {
@@ -203,7 +208,7 @@ export class Access {
       name,
       password: stored,
     } = await this.#store.read((view) => this.#sessions.userOf(view, hash));
-    if (!(await this.#passwords.verify(stored, current)))
+    if (!(await this.#passwords.verify(stored, current, false)))
       throw new AdministrationError('This is not your password', 'forbidden', 'current');
     const hashed = await this.#passwords.hash(password);
     await this.#store.transact(async (store) => {

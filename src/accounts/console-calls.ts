@@ -230,7 +230,8 @@ const callsOver = (
     claimed: () => access.claimed(),
     claimLink: () => access.makeLink('service', true),
     claim: (question: LinkCredentials, address: string) => access.claim(question, address),
-    signIn: (question: Credentials, address: string) => access.signIn(question, address),
+    signIn: (question: Credentials, address: string, isStranger: boolean) =>
+      access.signIn(question, address, isStranger),
     invitation: ({ token }: { readonly token: string }) => access.invitation(token),
     acceptInvitation: (question: LinkCredentials, address: string) =>
       access.acceptInvitation(question, address),

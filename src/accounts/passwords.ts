@@ -23,15 +23,16 @@ export class Passwords {
 
   /** @returns the hash with its parameters. @throws {AdministrationError} too many wait */
   hash(password: string): Promise<string> {
-    return this.#inTurn(() => hash(asTyped(password), passwordCost));
+    return this.#inTurn(this.#waitingMax, () => hash(asTyped(password), passwordCost));
   }
 
   /**
    * @param stored the hash; `null` if there is no such user
+   * @param isStranger anybody may be asking: half of the places are left to others
    * @throws {AdministrationError} too many wait
    */
-  verify(stored: string | null, password: string): Promise<boolean> {
-    return this.#inTurn(async () => {
+  verify(stored: string | null, password: string, isStranger: boolean): Promise<boolean> {
+    return this.#inTurn(isStranger ? this.#waitingMax / 2 : this.#waitingMax, async () => {
       this.#decoy ??= hash(randomBytes(32), passwordCost);
       const decoy = await this.#decoy;
       const isRight = await verify(stored ?? decoy, asTyped(password));
@@ -39,8 +40,8 @@ export class Passwords {
     });
   }
 
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#waiting >= this.#waitingMax)
+  async #inTurn<T>(waitingMax: number, work: () => Promise<T>): Promise<T> {
+    if (this.#waiting >= waitingMax)
       throw new AdministrationError('Too many sign-ins at once: try again in a moment', 'unavailable');
     this.#waiting += 1;
     const done = this.#previous.then(work);

@@ -30,7 +30,7 @@ import type { Lexicons } from '../threads/lexicons.js';
 import { ConsoleRefusal } from './refusal.js';
 import type { sayerOf } from './said.js';
 import type { Session } from './sessions.js';
-import type { Throttle } from './throttle.js';
+import { isLoopback, type Throttle } from './throttle.js';
 import type { Bounds } from '../limits.js';
 import type { LexiconEntry } from '../text/lexicon.js';
 
@@ -251,12 +251,10 @@ export const createCalls = (parts: CallsParts): Answers => {
     },
     signIn: async (question, caller) => {
       const { name } = question;
-      throttle.attempt({
-        address: caller.address,
-        name,
-        isKnownDevice: await isKnownDevice(name, caller),
-      });
-      return begun(administration.signIn(question, caller.address), caller);
+      const { address } = caller;
+      const isKnown = await isKnownDevice(name, caller);
+      throttle.attempt({ address, name, isKnownDevice: isKnown });
+      return begun(administration.signIn(question, address, !isKnown && !isLoopback(address)), caller);
     },
     invitation: async (question, caller) => {
       link(caller);

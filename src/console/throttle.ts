@@ -3,6 +3,7 @@
  * bucket of attempts that fills again with time. No user is locked out:
  *
  * - A browser in which the user has signed in before has a bucket of its own, which guesses from elsewhere do not use up.
+ *   It also has places of its own among the passwords that wait (`Passwords`), and so has the machine itself.
  * - Each address has a few attempts to spare for when guesses from elsewhere have used up the bucket of the name.
  * - Attempts from the machine itself do not count for the name.
  * - `npm run console -- link` gives an operator a new password.
@@ -14,7 +15,7 @@ import type { Clock } from '../monotonic.js';
 import { networkOf } from '../network.js';
 import { ConsoleRefusal } from './refusal.js';
 
-const isLoopback = (address: string): boolean =>
+export const isLoopback = (address: string): boolean =>
   /^127\.|^(?:0*:)*0*1$|^::1$|^(?:0*:){5}ffff:7f|^::ffff:127\./i.test(address);
 
 type ThrottleBounds = Pick<

@@ -180,7 +180,7 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
 t.test('an act that waits while its session ends is refused', async (t) => {
   const { administration, root, session } = await claimed(t);
   const credentials = { name: 'root', password: PASSWORD };
-  const thief = { tokenHash: hashToken((await administration.signIn(credentials, ADDRESS)).token) };
+  const thief = { tokenHash: hashToken((await administration.signIn(credentials, ADDRESS, true)).token) };
   const change = { current: PASSWORD, password: 'another good password' };
   const tokens: string[] = [];
   const steal = async (chain: number): Promise<unknown> => {
@@ -232,8 +232,8 @@ t.test('what is not allowed is refused with its reason', async (t) => {
       () => administration.audit(mia, { beforeId: null }),
       () => administration.users(mia, { accountId: null }),
       () => administration.usage(mia, all),
-      () => administration.signIn({ name: 'root', password: 'wrong password' }, ADDRESS),
-      () => administration.signIn({ name: 'nobody', password: PASSWORD }, ADDRESS),
+      () => administration.signIn({ name: 'root', password: 'wrong password' }, ADDRESS, true),
+      () => administration.signIn({ name: 'nobody', password: PASSWORD }, ADDRESS, true),
       () => administration.changePassword(hashToken(session.token), { current: 'wrong', password: PASSWORD }),
     ],
     notFound: [

@@ -119,6 +119,30 @@ t.test('guesses from 120 addresses do not keep the owner with the right password
   t.ok(member);
 });
 
+t.test(
+  'guesses that fill the queue of passwords do not keep out a browser that the user has used',
+  async (t) => {
+    const { member } = await withMember();
+    const owner = { name: `member ${accounts}`, password: PASSWORD };
+    let guesses = 0;
+    const guess = async (): Promise<number> => {
+      const n = (guesses += 1);
+      const headers = { 'x-forwarded-for': `198.51.${n >> 8}.${n & 255}` };
+      const credentials = { name: `user ${n}`, password: 'not the password' };
+      return (await new ConsoleClient(consolePort).post('/api/signIn', credentials, { headers })).status;
+    };
+    for (let i = 0; i < 5; i++) {
+      const flood = Array.from({ length: 120 }, guess);
+      await Promise.any(
+        flood.map(async (status) => (await status) === 503 || Promise.reject(new Error('not yet'))),
+      );
+      const headers = { 'x-forwarded-for': `203.0.113.${i}` };
+      t.equal((await member.post('/api/signIn', owner, { headers })).status, 200);
+      t.notOk((await Promise.all(flood)).includes(200));
+    }
+  },
+);
+
 t.test('the calls of a member, however long, delay those of others by one of them', async (t) => {
   const { accountId, member } = await withMember();
   const text = 'On 3/4/2024 I paid $1,234.56 for 12 kg. '.repeat(60);
