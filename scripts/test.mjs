@@ -14,8 +14,8 @@ import { globSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// Twice the cores of CI, because many tests mostly wait.
-const jobs = 4;
+// More than the cores of CI, because many tests mostly wait.
+const jobs = 5;
 // A service on a software GPU takes a minute alone, twice that beside other files, and more on a slow day.
 const timeoutSeconds = 300;
 /**

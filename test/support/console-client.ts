@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openWs, type WsClient } from './socket-client.js';
+import { fetchAfterTurn } from './waiting.js';
 import type { Answer, CallName, Question, Refusal } from '../../src/console/contract.js';
 
 export const PASSWORD = 'correct horse battery';
@@ -45,7 +46,7 @@ export class ConsoleClient {
 
   /** Asks as the page does, and keeps cookies. */
   async ask(path: string, init: RequestInit = {}): Promise<Response> {
-    const response = await fetch(this.url + path, {
+    const response = await fetchAfterTurn(this.url + path, {
       ...init,
       headers: {
         ...(this.cookies.size > 0 && { cookie: this.cookie }),

@@ -7,7 +7,7 @@ import { sumOf } from '../../scripts/rig/exposition.js';
 import { type Exit, NodeProcess, Service } from '../../scripts/rig/service.js';
 import { memoryFolder } from '../store/support.js';
 import { packageRoot } from './package-root.js';
-import { until } from './waiting.js';
+import { fetchAfterTurn, until } from './waiting.js';
 
 export { freePort, holdPort } from '../../scripts/rig/ports.js';
 export { pause, until } from './waiting.js';
@@ -91,11 +91,11 @@ export class TestService extends Service {
   }
 
   get(path: string, headers: Environment = { 'x-api-key': this.key }): Promise<Response> {
-    return fetch(this.url + path, { headers });
+    return fetchAfterTurn(this.url + path, { headers });
   }
 
   post(path: string, body: unknown, init: { key?: string; signal?: AbortSignal } = {}): Promise<Response> {
-    return fetch(this.url + path, {
+    return fetchAfterTurn(this.url + path, {
       method: 'POST',
       headers: { 'x-api-key': init.key ?? this.key, 'content-type': 'application/json' },
       body: JSON.stringify(body),
