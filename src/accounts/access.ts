@@ -203,20 +203,17 @@ export class Access {
   }
 
   async changePassword(hash: string, current: string, password: string): Promise<void> {
-    const {
-      userId,
-      name,
-      password: stored,
-    } = await this.#store.read((view) => this.#sessions.userOf(view, hash));
-    if (!(await this.#passwords.verify(stored, current, false)))
+    const known = await this.#store.read((view) => this.#sessions.userOf(view, hash));
+    if (!(await this.#passwords.verify(known.password, current, false)))
       throw new AdministrationError('This is not your password', 'forbidden', 'current');
     const hashed = await this.#passwords.hash(password);
     await this.#store.transact(async (store) => {
       const user = await this.#sessions.userOf(store, hash);
-      if (user.password !== stored) throw conflict('The password was changed meanwhile: sign in again');
-      await store.setPassword(userId, hashed);
-      await store.endSessions({ userId, exceptHash: hash });
-      await this.#record(store, user, 'user.changePassword', name);
+      if (user.password !== known.password)
+        throw conflict('The password was changed meanwhile: sign in again');
+      await store.setPassword(known.userId, hashed);
+      await store.endSessions({ userId: known.userId, exceptHash: hash });
+      await this.#record(store, user, 'user.changePassword', known.name);
     });
   }
 
