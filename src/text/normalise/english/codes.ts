@@ -9,7 +9,7 @@ import { type Part, type Reading, type Rule, say, type Tokens, wordSet, wordTabl
 const counters = wordTable(`
   no: number; nos: numbers; vol: volume; vols: volumes; fig: figure; figs: figures; sec: section; ch: chapter;
   p: page; pp: pages; art: article; eq: equation; ext: extension; op: opus; pt: part; apt: apartment; ste: suite;
-  est: established; ca: circa; c: circa; №: number; §: section; §§: sections; ¶: paragraph
+  est: established; rm: room; bldg: building; ver: version; ca: circa; c: circa; №: number; §: section; §§: sections; ¶: paragraph
 `);
 const rooms = wordSet(
   'room flight highway hwy route interstate suite apartment apt. apt unit bus gate channel',

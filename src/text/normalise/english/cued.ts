@@ -18,7 +18,8 @@ const numbered = wordSet(
 /** Words before letters and digits, even if these look like an amount: "apt 4B". */
 const serialCues = wordSet(
   'apt apartment room suite ste unit seat gate exit terminal platform flight row locker id code order case pnr otp ticket ' +
-    'reference ref confirmation invoice serial tracking plate zone box lot bay stall booking policy vin sku aisle pier dock',
+    'reference ref confirmation invoice serial tracking plate zone box lot bay stall booking policy vin sku aisle pier dock ' +
+    'rm bldg building bus tram class grade exam section chapter figure fig table appendix exhibit exercise question problem phase',
 );
 /** May stand between a cue and its code. */
 const bridges = wordSet("is now was are of to be will reads currently still not isn't again");
@@ -39,7 +40,7 @@ const wordBefore = (tokens: Tokens, at: number): string | null => {
   if (token === undefined) return null;
   const { core, tail } = token;
   const { gap } = tokens.at(at);
-  const isAbbreviation = /^(?:no|ext|ref|apt|ste)$/i.test(core) && tail === '.';
+  const isAbbreviation = /^(?:no|ext|ref|apt|ste|rm|bldg|fig)$/i.test(core) && tail === '.';
   if (
     (/[.!?,;]/.test(tail) && !isAbbreviation) ||
     (gap !== 'space' && !(gap === 'line' && tail.endsWith(':')))
@@ -120,9 +121,9 @@ const serialCode = (tokens: Tokens, at: number): Reading | null => {
   if (!serialForm.test(code) || /^\d+(?:st|nd|rd|th)$/i.test(code)) return null;
   const between = cueBefore(tokens, at, serialCues);
   if (between === null) return null;
-  // "Your seat is 12A", but not "the box is 5kg" or "the flight is 5PM".
+  // "Your seat is 12A", but not "the box is 5kg", "the flight is 5PM", or "a bus 20m away".
   const isAmount = timeOf(code) !== null || (!/^\d+[A-Z]$/.test(code) && measureOf(code) !== null);
-  if (between > 0 && (isAmount || !isFollowed(tokens, at))) return null;
+  if (/\dm$/.test(code) || (between > 0 && (isAmount || !isFollowed(tokens, at)))) return null;
   return say(`${code === core ? '' : 'number '}${serialWords(code)}`);
 };
 

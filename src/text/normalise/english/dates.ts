@@ -254,12 +254,18 @@ const numericDate = (text: string): string | null => {
   return dayIsFirst ? dateWords(year, second, first) : dateWords(year, first, second);
 };
 
+/** After these, 11/30 is a date: fractions with such denominators are rare. "Reduced by 1/3", "from 1/2 to 3/4" are none. */
+const dateCues = wordSet('by before until till after since through thru from starting');
+const datesOnly = /\/(?:1[3-57-9]|2\d|3[01])$/;
+
 /** "on 1/5": without a year only the word before distinguishes a date from a fraction. */
 const strokeDate = (tokens: Tokens, at: number): string | null => {
   const { month = '', day = '' } =
     /^(?<month>\d{1,2})\/(?<day>\d{1,2})$/.exec(tokens.at(at).core)?.groups ?? {};
   const isSure =
-    /^(?:on|due|dated)$/.test(tokens.wordBefore(at)) || dayOf(tokens.wordBeforeAsWritten(at)) !== undefined;
+    /^(?:on|due|dated)$/.test(tokens.wordBefore(at)) ||
+    dayOf(tokens.wordBeforeAsWritten(at)) !== undefined ||
+    (dateCues.has(tokens.wordBefore(at)) && datesOnly.test(tokens.at(at).core));
   if (month === '' || !isSure) return null;
   return isMonth(month) && isDay(day) ? `${monthNames[Number(month) - 1]!} ${ordinal(day)}` : null;
 };
