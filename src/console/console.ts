@@ -104,7 +104,7 @@ export class Console {
     const throttle = new Throttle(bounds, clock);
     const sessions = new Sessions({ administration, cookies, bounds, log });
     const order = new CallOrder(bounds.consoleCallsWaitingMax);
-    const door = new Door({ gate, throttle, order, cookies, sessions });
+    const door = new Door({ gate, throttle, order, cookies, sessions, bounds });
     const live = new Live({ door, sessions, read: parts.live, log });
     const voices = new InstalledVoices(parts);
     const about = () => ({

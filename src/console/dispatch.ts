@@ -9,6 +9,7 @@ import type { Exchange } from '../front/exchange.js';
 import type { Reply } from '../front/reply.js';
 import { forwardedAddress, type RequestHead } from '../front/request-head.js';
 import type { Handler, Route } from '../front/routes.js';
+import type { Bounds } from '../limits.js';
 import { badRequest, jsonReply, replyFault, replyRefusal, replyWhenDone } from './answers.js';
 import { callNames, validateCall } from './call-rules.js';
 import { checkRole, type Caller, type createCalls } from './calls.js';
@@ -19,15 +20,13 @@ import type { Cookies } from './headers.js';
 import { isOfProgram, type Sessions } from './sessions.js';
 import type { Throttle } from './throttle.js';
 
-/** All bodies that come to the console together have the part of one key. */
-const ARRIVING: Member = 'arriving at the console';
-
 export interface DoorParts {
   readonly gate: Gate;
   readonly throttle: Throttle;
   readonly order: CallOrder;
   readonly cookies: Cookies;
   readonly sessions: Sessions;
+  readonly bounds: Pick<Bounds, 'keylessMessageBytesMax'>;
 }
 
 /** Every request below /api passes through it. */
@@ -47,6 +46,16 @@ export class Door {
   #countCall(exchange: Exchange, head: RequestHead): void {
     const { sessions, throttle } = this.#parts;
     throttle.call(sessions.nameIn(head) ?? this.addressOf(exchange, head));
+  }
+
+  /**
+   * Whose part of the bodies a request takes. Before its session is found, a stranger may send it. Unfinished long bodies
+   * of strangers keep out no sign-in, because connections are too few to fill a part with short ones.
+   */
+  memberOf(head: RequestHead): Member {
+    const { bounds, sessions } = this.#parts;
+    const isLong = head.contentLength > bounds.keylessMessageBytesMax;
+    return sessions.nameIn(head) ?? `${isLong ? 'long' : 'short'} bodies of strangers at the console`;
   }
 
   /** Makes a call in the order of its account: see `CallOrder`. */
@@ -89,7 +98,7 @@ export class Door {
   ): void {
     // Forms of other sites can send bodies of every other type. Without a body the type may be absent.
     const isJson = /^application\/json\s*(?:;|$)/i.test(head.contentType?.trim() ?? '');
-    readBody(exchange, head, ARRIVING, (bytes) => {
+    readBody(exchange, head, this.memberOf(head), (bytes) => {
       try {
         if (!isJson) throw badRequest('Send JSON, with the content-type application/json.');
         const { bounds } = exchange.services;

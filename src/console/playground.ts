@@ -7,7 +7,6 @@ import type { Admission } from '../accounts/admission.js';
 import { parseJsonBody, type Refusal } from '../api/body.js';
 import { defaultCodecFormat } from '../api/formats.js';
 import { operations, type OperationId } from '../api/operations.js';
-import type { Member } from '../byte-budget.js';
 import { errors } from '../errors.js';
 import { readBody } from '../front/body-reader.js';
 import type { Exchange } from '../front/exchange.js';
@@ -42,9 +41,6 @@ export interface PlaygroundParts extends SpecificationParts {
   readonly sessions: Sessions;
   readonly door: Door;
 }
-
-/** All bodies that wait for their session together have the part of one key. */
-const WAITING: Member = 'waiting for a session of the console';
 
 const isId = typia.createIs<Question<'account'>['accountId']>();
 
@@ -90,8 +86,9 @@ const speakRoute =
     if (!parts.door.admits(exchange, head)) return;
     const isLate = parts.isDraining();
     const { bodyBudget, bounds, turns } = exchange.services;
-    const part = bodyBudget.of(WAITING);
-    readBody(exchange, head, WAITING, (body) => {
+    const member = parts.door.memberOf(head);
+    const part = bodyBudget.of(member);
+    readBody(exchange, head, member, (body) => {
       // It waits for the session, and counts until then. It is valid only now.
       const bytes = Uint8Array.from(body);
       if (!part.take(bytes.length)) {

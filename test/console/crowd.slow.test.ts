@@ -8,7 +8,9 @@ import { SCRIPTED, startService, until } from '../support/service.js';
 const SESSIONS = 4;
 const { consoleConnectionsMax } = limits;
 
-const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' }, SCRIPTED);
+// So little memory that one address could fill what bodies may take.
+const env = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0', MEMORY_MAX_MIB: '1150' };
+const service = await startService(t, env, SCRIPTED);
 const { consolePort } = service;
 const operator = await ConsoleClient.claim(service);
 const { accountId } = await operator.call('createAccount', { name: 'own', credits: null });
@@ -97,6 +99,27 @@ t.test('a member who keeps connections after long answers leaves the console to 
   await operatorIsServed(t);
 });
 
+t.test('unfinished bodies of one address keep out neither users nor sign-ins', async (t) => {
+  const unfinished = (bytes: number): Buffer =>
+    Buffer.from(
+      `POST /api/session HTTP/1.1\r\nhost: ${new URL(mia.url).host}\r\ncontent-type: application/json\r\n` +
+        `content-length: ${bytes}\r\n\r\n${' '.repeat(bytes - 1)}`,
+    );
+  const sockets = await openFrom(t, consolePort, '127.0.0.10', 40);
+  for (const socket of sockets) socket.write(unfinished(limits.consoleBodyBytesMax));
+  for (const socket of await openFrom(t, consolePort, '127.0.0.10', 8)) socket.write(unfinished(4_096));
+  const refused = (): Promise<number> =>
+    service.metric('syrinx_refusals_total', { reason: 'bodiesOfAccountExhausted' });
+  t.ok(await until(async () => (await refused()) > 0), 'longer ones are refused');
+  await new ConsoleClient(consolePort).call('signIn', { name: 'mia', password: PASSWORD });
+  await operator.call('accounts', {});
+  const long = JSON.stringify({ text: 'Hi.', voice: 'wren' }) + ' '.repeat(8_000);
+  const answer = await mia.post(`/api/v1/tts?accountId=${accountId}`, long);
+  t.equal(answer.status, 200, 'a user speaks in the playground');
+  await answer.arrayBuffer();
+  for (const socket of sockets) socket.destroy();
+});
+
 t.test('a member who signs in again may not call more often, and keeps no other from calling', async (t) => {
   const again = new ConsoleClient(consolePort);
   await again.call('signIn', { name: 'moe', password: PASSWORD });
@@ -126,8 +149,7 @@ t.test('calls without a session leave those who are signed in at the same addres
   // Sessions from before a restart are in the store only.
   service.signal('SIGTERM');
   await service.exited;
-  const env = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0', DATA_DIR: service.dataDir };
-  const next = await startService(t, env, SCRIPTED);
+  const next = await startService(t, { ...env, DATA_DIR: service.dataDir }, SCRIPTED);
   const again = [operator, mia].map(({ cookies }) => {
     const client = new ConsoleClient(next.consolePort);
     for (const [name, value] of cookies) client.cookies.set(name, value);
