@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { GraphBuilder } from '../../../scripts/voices/fixtures/graph-builder.js';
 import { echoModel, makeKokoro } from '../../../scripts/voices/fixtures/kokoro.js';
@@ -95,6 +95,37 @@ t.test('a Piper voice whose generator takes a value that is made of itself is re
   const read = readEntry(entry, { derived: new DerivedFiles(join(folder, 'derived')) }, [], [piper]);
   await t.rejects(read, { name: 'VoicePackError', message: /voice\.onnx: .*depends on itself/ });
 });
+
+t.test(
+  'what the convolutions of a Piper voice keep between two steps counts, however far they reach',
+  async (t) => {
+    const stateBytesAt = async (dilation: number): Promise<number> => {
+      const { nodes, ...model } = piperModel(smallShape);
+      const ints = (...value: number[]) => ({ type: 'ints', value }) as const;
+      const reaching = nodes.map((other) => {
+        const { attributes } = other;
+        if (!isDeepStrictEqual(attributes.get('dilations'), ints(12))) return other;
+        const far = { dilations: ints(dilation), pads: ints(3 * dilation, 3 * dilation) };
+        return { ...other, attributes: new Map([...attributes, ...Object.entries(far)]) };
+      });
+      const folder = t.testdir();
+      await writePiper(join(folder, 'voice'), 'voice', { ...model, nodes: reaching });
+      const entry = { name: 'voice', path: join(folder, 'voice'), files: null };
+      const derived = new DerivedFiles(join(folder, 'derived'));
+      const files: number[] = [];
+      const { pack } = await readEntry(entry, { derived }, files, [piper]);
+      closeFiles(files);
+      return pack.stateBytes!;
+    };
+    const [usual, far, farther] = [
+      await stateBytesAt(12),
+      await stateBytesAt(40_000),
+      await stateBytesAt(80_000),
+    ];
+    t.ok(far > usual + 2 ** 28, `${far - usual} bytes more`);
+    t.ok(farther > far + 2 ** 28);
+  },
+);
 
 t.test('the durations of a graph are found in time, however many nodes take a value', (t) => {
   const model = echoModel();

@@ -38,7 +38,7 @@ export const piper: VoiceFormat = {
     const { languageNote } = await import('../g2p/languages.js');
     const { configOfPackage, isText, languageOf, parseConfig, speakersOf } = await import('./config.js');
     const { cutPiper } = await import('./cut.js');
-    const { gpuItemBytes, modelsOf, planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
+    const { gpuItemBytes, modelsOf, planOf, statesBytesOf } = await import('./graphs.js');
     const { IdMaker } = await import('./ids.js');
     const { sampleSentence } = await import('../../../src/text/sample-sentences.js');
     const { GraphError } = await import('../graph/surgery.js');
@@ -78,6 +78,7 @@ export const piper: VoiceFormat = {
         );
       }
     })();
+    const plan = planOf(parts);
     const models = modelsOf(parts);
     const files = Object.entries(await derived.models(sources, recipe, models));
     // All parts together are as large as the files.
@@ -92,7 +93,7 @@ export const piper: VoiceFormat = {
     const data: PiperData = {
       config,
       modelPath: file.path,
-      plan: planOf(parts),
+      plan,
       parts: Object.fromEntries(
         files.map(([name, path]) => [name, { path, openPath: path, bytes: partBytes }]),
       ),
@@ -109,7 +110,7 @@ export const piper: VoiceFormat = {
       ...(isText(config) && { sample: new IdMaker(config).sampleOf(sampleSentence(language)) }),
       modelBytes: threadBytes,
       sharedBytes: bytes,
-      stateBytes: segmentsAtOnceMax * segmentBytes + bufferBytes,
+      stateBytes: statesBytesOf(plan) + bufferBytes,
       gpuItemBytes,
       data,
     };

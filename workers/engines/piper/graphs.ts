@@ -9,8 +9,8 @@ import type { PiperParts } from './cut.js';
 
 /** The most segments that a thread speaks at once. */
 export const segmentsAtOnceMax = 32;
-/** Bytes that each keeps between its steps: the states of the convolutions, for a voice of 62 MB. */
-export const segmentBytes = 1024 * 1024;
+/** Bytes that each keeps between its steps at least: the states of the convolutions, for a voice of 62 MB. */
+const segmentBytesMin = 1024 * 1024;
 /** Of a segment in a batch on a GPU. Measured with a voice of 62 MB: 31 MiB. Larger voices have shorter pieces. */
 export const gpuItemBytes = 40 * 1024 * 1024;
 
@@ -42,6 +42,15 @@ export const planOf = ({ encoder, flow, generator, channels }: PiperParts) => ({
 });
 export type PiperPlan = ReturnType<typeof planOf>;
 export type StreamPlan = PiperPlan[StreamName];
+
+/** Bytes that all segments of a thread keep between their steps. The graph of a stranger may have convolutions of any reach. */
+export const statesBytesOf = ({ flow, generator }: PiperPlan): number => {
+  const values = [...flow.states, ...generator.states].reduce(
+    (sum, state) => sum + state.channels * state.length,
+    0,
+  );
+  return segmentsAtOnceMax * Math.max(segmentBytesMin, values * Float32Array.BYTES_PER_ELEMENT);
+};
 
 /** A sentence as the encoder sees it: what flow and generator speak. */
 export interface Encoded {
