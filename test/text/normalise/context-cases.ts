@@ -45,6 +45,8 @@ export const contextCases: Readonly<Record<string, readonly Case[]>> = {
     ['The class has 5M members.', 'The class has five million members.'],
     ['the bus 20m away', 'the bus twenty meters away'],
     ['RSVP by 11/30.', 'RSVP by November thirtieth.'],
+    ['I land ~10:55 AM.', 'I land about ten fifty five a.m.'],
+    ['1,000s of photos', 'thousands of photos'],
     ['Open until 12/24.', 'Open until December twenty fourth.'],
     ['It was cut by 1/3.', 'It was cut by one third.'],
     ['from 1/2 to 3/4', 'from one half to three quarters'],

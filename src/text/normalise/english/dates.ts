@@ -25,9 +25,8 @@ for (const short of ['Tues', 'Wednes', 'Thur', 'Thurs'])
     dayNames.find((name) => name.startsWith(short.slice(0, 3)))!,
   );
 
-const capitalised = (word: string): string => word.charAt(0) + word.slice(1).toLowerCase();
 /** Also accepts capitals, as in a heading. */
-const normal = (word: string): string => (/^[A-Z]{3,9}$/.test(word) ? capitalised(word) : word);
+const normal = (word: string): string => word.replace(/(?<=^[A-Z])[A-Z]{2,8}$/, (rest) => rest.toLowerCase());
 
 /** Months in lower case that are not words of another meaning. */
 const lowerMonths = wordSet(
@@ -88,8 +87,10 @@ const clockWords = (text: string, alone: boolean): string => {
   return `${hours} ${Number(hour) === 1 ? 'hour' : 'hours'} ${cardinal(minute)} ${minute === '01' ? 'minute' : 'minutes'} ${withSeconds}`;
 };
 
-/** `null` if the text is not a time. A bare number is not a time. A zone may follow: 11:30EST, 1:59p.m.est. */
+/** `null` if the text is not a time. A bare number is not a time. A zone may follow: 11:30EST, 1:59p.m.est; ~ may precede. */
 export const timeOf = (text: string): string | null => {
+  const exact = text.startsWith('~') ? timeOf(text.slice(1)) : null;
+  if (exact !== null) return `about ${exact}`;
   const { time, where } = zoned.exec(text)?.groups ?? {};
   if (time !== undefined && where !== undefined) {
     const words = timeOf(time.replace(/(?<=[ap]\.m)\.$/i, ''));
@@ -155,7 +156,7 @@ const rangeWithHalf = (tokens: Tokens, at: number): Reading | null => {
 
 export const times: Rule = (tokens, at) => {
   const token = tokens.at(at);
-  if (!/^\d/.test(token.core)) return null;
+  if (!/^~?\d/.test(token.core)) return null;
   const withNext = withHalf(tokens, at) ?? rangeWithHalf(tokens, at);
   if (withNext !== null) return withNext;
   const time = timeOf(token.core);

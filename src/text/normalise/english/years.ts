@@ -67,14 +67,11 @@ export const years: Rule = (tokens, at) => {
   const { core, lead } = tokens.at(at);
   if (/^\d{4}$/.test(core)) return isYear(tokens, at, core) ? say(yearWords(core)) : null;
   // A.D. is read as letters, not as the word "ad".
-  if (
-    core === 'AD' &&
-    [tokens.previous(at), tokens.next(at)].some((token) => /^\d+$/.test(token?.core ?? ''))
-  )
-    return say('A.D');
-  const many = /^(?<number>10{1,8})s$/.exec(core)?.groups?.['number'];
+  const beside = [tokens.previous(at), tokens.next(at)];
+  if (core === 'AD' && beside.some((token) => /^\d+$/.test(token?.core ?? ''))) return say('A.D');
+  const many = /^(?<number>10{1,8}|1(?:,000){1,2})s$/.exec(core)?.groups?.['number'];
   if (many !== undefined && (many !== '10' || isManyOf(tokens, at)))
-    return say(pluralOf(cardinal(many).replace(/^one /, '')));
+    return say(pluralOf(cardinal(many.replaceAll(',', '')).replace(/^one /, '')));
   const possessive = /^(?<year>1[1-9]\d\d|20\d\d)'s$/.exec(core)?.groups?.['year'];
   if (possessive !== undefined && !/0$/.test(possessive)) return say(`${yearWords(possessive)}'s`);
   // Seconds, unless a word makes it a decade: "a limit of 20s", "in her 20s".
