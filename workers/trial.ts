@@ -28,6 +28,8 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   const loadMs = performance.now() - startedMs;
   const sample = sampleOf(pack);
   if (sample === null) return { fault: 'it has no voice' };
+  // What the load left behind would hide what the segment takes.
+  globalThis.gc?.();
   const baseBytes = restartPeak();
   const segment = engine.open(sample);
   let samples = 0;

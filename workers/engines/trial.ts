@@ -70,7 +70,7 @@ export const tryPack: Trial = async (order, bounds) => {
   const memoryMiB = Math.floor(
     Math.min(bounds.voiceTrialMiBMax, (FREE_PART * process.availableMemory()) / MiB),
   );
-  const program = [process.execPath, fileURLToPath(new URL('../trial.js', import.meta.url))];
+  const program = [process.execPath, '--expose-gc', fileURLToPath(new URL('../trial.js', import.meta.url))];
   // Drivers of GPUs map far more memory than they use.
   const [command, ...args] =
     process.platform === 'win32' || order.gpu !== undefined

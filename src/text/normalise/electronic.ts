@@ -173,6 +173,7 @@ export const spokenAddress = (text: string, words: AddressWords | undefined): st
   const { scheme, user, port = '', path = '' } = address;
   const host = scheme === undefined ? address.host : address.host.replace(/^www\./i, '');
   const steps = stepsOf(path);
+  if (host === '' && steps.length === 0) return null;
   const before = user === undefined ? '' : `${user}@`;
   if (words === undefined) return before + host + port + steps.map((step) => `/${step}`).join('');
   let spoken = apart(apart(spell(before, words), hostWords(host, words)), spell(port, words));

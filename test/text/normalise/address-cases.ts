@@ -3,6 +3,8 @@ import type { Case } from './cases.js';
 
 export const addressCases: Readonly<Record<string, readonly Case[]>> = {
   en: [
+    ['http:/// here', 'http:/// here'],
+    ['file:///1234567', 'file:///1234567'],
     ['https://example.org', 'example dot org'],
     ['http://www.example.com/', 'example dot com'],
     [

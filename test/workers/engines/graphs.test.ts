@@ -40,6 +40,28 @@ const made = (name: keyof typeof good, wrong: number) => {
   );
 };
 
+void t.test('a decoder gives back a state of the size that the manifest says', async (t) => {
+  const decodes = (tail: number) => {
+    const zeros = (size: number) => new Tensor('float32', new Float32Array(size), [size]);
+    const state = { phaseOut: zeros(1), pulsesOut: zeros(1), noiseOut: zeros(1), tailOut: zeros(tail) };
+    const outputs = { pcm: zeros(120), ...state, frameIndexOut: new Tensor('int64', [1n], [1]) };
+    const run = () => Promise.resolve(outputs);
+    const manifest = { sizes, margins: { rows: 0 }, decoderDelaySamples: 0, frame: { rowSamples: 120 } };
+    const graphs = new Graphs(
+      { run: { encoder: run, frames: run, decoder: run } },
+      manifest as unknown as Manifest,
+    );
+    const row = {
+      f0: new Float32Array(1),
+      voicing: new Float32Array(1),
+      bands: new Float32Array(sizes.bands),
+    };
+    return graphs.decode(row, graphs.initialState(0, 0), Float32Array.of(1));
+  };
+  t.equal((await decodes(sizes.tail)).pcm.length, 120);
+  await t.rejects(decodes(sizes.tail + 1), /tail has 2 values/);
+});
+
 void t.test('a value that no voice has, or that is no number, fails the step', async (t) => {
   for (const name of ['f0', 'voicing', 'bands'] as const) {
     t.equal((await made(name, good[name])).f0.length, rows, 'these are a voice');

@@ -127,6 +127,19 @@ t.test(
   },
 );
 
+t.test('a Piper voice with more groups of channels than its weights have is refused', async (t) => {
+  const { nodes, ...model } = piperModel(smallShape);
+  const last = nodes.findLast(({ op }) => op === 'ConvTranspose')!;
+  const group = { type: 'int', value: 2_000_000 } as const;
+  const grouped = { ...last, attributes: new Map([...last.attributes, ['group', group]]) };
+  const folder = t.testdir();
+  const changed = { ...model, nodes: nodes.map((other) => (other === last ? grouped : other)) };
+  await writePiper(join(folder, 'voice'), 'voice', changed as Model);
+  const entry = { name: 'voice', path: join(folder, 'voice'), files: null };
+  const read = readEntry(entry, { derived: new DerivedFiles(join(folder, 'derived')) }, [], [piper]);
+  await t.rejects(read, { name: 'VoicePackError', message: /not the graph of a Piper voice/ });
+});
+
 t.test('the durations of a graph are found in time, however many nodes take a value', (t) => {
   const model = echoModel();
   const round = model.nodes.find(({ op }) => op === 'Round')!.outputs[0]!;

@@ -104,6 +104,11 @@ t.test('a fault is reported in one line that names the file', async (t) => {
       /manifest\.json: manifest\.margins must be /,
     ],
     [
+      'a net is wider than segments may be',
+      (folder) => editManifest(folder, (manifest) => ((manifest['sizes'] as Json)['hidden'] = 4_096)),
+      /manifest\.json: manifest\.sizes\.hidden must be /,
+    ],
+    [
       'a speaker has a mix of two',
       (folder) =>
         editManifest(folder, (manifest) => ((manifest['speakers'] as Json[])[2]!['mix'] = [0.5, 0.5])),

@@ -10,9 +10,19 @@ import { pocketTokeniser } from '../../../scripts/voices/fixtures/pocket-tokenis
 import { ipaPlace } from '../../../src/text/replacements.js';
 import { closeFiles } from '../../../src/threads/voices.js';
 import type { LoadedVoices } from '../../../workers/engines/engine.js';
-import { Tokeniser, parseSentencePiece } from '../../../workers/engines/pocket/tokeniser.js';
+import { Tokeniser, parseSentencePiece, parseVocabulary } from '../../../workers/engines/pocket/tokeniser.js';
 import { readPacks } from '../../../workers/engines/registry.js';
 import { cacheDir, joinPcm, loadFrom, requestOf, speak } from '../../support/voices.js';
+
+t.test('a vocabulary far larger than that of any voice is refused', (t) => {
+  // Each piece is a field without content.
+  const pieces = (count: number) => Buffer.from('0a00'.repeat(count), 'hex');
+  t.equal(parseSentencePiece('tokenizer.model', pieces(100_000)).pieces.length, 100_000);
+  t.throws(() => parseSentencePiece('tokenizer.model', pieces(200_000)), /more than 100000 pieces/);
+  const numbered = Object.fromEntries(Array.from({ length: 100_001 }, (_, id) => [`piece ${id}`, id]));
+  t.throws(() => parseVocabulary('vocab.json', numbered, {}), /more than 100000 pieces/);
+  t.end();
+});
 
 const tokeniser = new Tokeniser(parseSentencePiece('tokenizer.model', pocketTokeniser()));
 

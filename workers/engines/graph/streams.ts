@@ -110,6 +110,7 @@ export const pieceByPiece = (node: Node, dims: readonly number[]): PieceByPiece 
   const kernel = integer('kernel_shape', dims[2]!);
   const stride = integer('strides', 1);
   const dilation = integer('dilations', 1);
+  const group = integer('group', 1);
   const [padBefore = 0, padAfter = 0] = attributeIntegers(node, 'pads') ?? [];
   const isTransposed = node.op === 'ConvTranspose';
   const isSimple = isTransposed
@@ -118,6 +119,8 @@ export const pieceByPiece = (node: Node, dims: readonly number[]): PieceByPiece 
   if (
     !isSimple ||
     dims.length !== 3 ||
+    group < 1 ||
+    dims[0]! % group !== 0 ||
     node.attributes.has('auto_pad') ||
     node.attributes.has('output_shape')
   )
@@ -132,7 +135,7 @@ export const pieceByPiece = (node: Node, dims: readonly number[]): PieceByPiece 
     before,
     after,
     factor: stride,
-    channels: dims[1]! * integer('group', 1),
+    channels: dims[1]! * group,
     // The output of the added input samples alone is cut off.
     attributes: padded([before * stride + padBefore, kernel - stride - padBefore + after * stride]),
   };

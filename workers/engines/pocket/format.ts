@@ -124,7 +124,8 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
     files: await shareable(derived, sources, { step }, { step: model }),
   };
   const positions = promptPositions + config.max_tokens_per_chunk * (1 + config.frame_rate);
-  const stateBytes = 4 * (positions * product(one.flowDims) + config.mimi_kv_len * product(one.decoderDims));
+  const caches = positions * product(one.flowDims) + config.mimi_kv_len * product(one.decoderDims);
+  const stateBytes = 4 * (caches + config.conv_state_size);
   return contentOf(
     data,
     (await ownerLanguage(folder)) ?? languageOf(config.language),

@@ -128,7 +128,10 @@ export class OneGraphModel implements PocketModel {
         });
         memory.append(this.#floats(outputs, 'flow_kv_new'));
         decoder.memory.append(this.#floats(outputs, 'mimi_kv_new'));
-        decoder.convolutions = this.#tensor(outputs, 'mimi_conv_out', 'mimi_conv_new');
+        const convolutions = this.#tensor(outputs, 'mimi_conv_out', 'mimi_conv_new');
+        if (convolutions.data.length !== this.#graph.convolutionSize)
+          throw new Error(`its convolutions keep ${convolutions.data.length} values, not as many as it says`);
+        decoder.convolutions = convolutions;
         decoder.offset = this.#tensor(outputs, 'mimi_offset_out', 'mimi_offset_new');
         latent = this.#floats(outputs, 'next_latent', 'latent');
         isFirst = false;

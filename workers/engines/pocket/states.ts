@@ -97,9 +97,11 @@ export const stateFrom = (
 /** The state for the next run, from the outputs of one. */
 export const stateAfter = (specs: readonly StateSpec[], outputs: Readonly<Record<string, Tensor>>): State =>
   Object.fromEntries(
-    specs.map(({ input, output }) => {
+    specs.map(({ dims, input, isOpen, output }) => {
       const tensor = outputs[output];
       if (tensor === undefined) throw new Error(`the graph gave no ${output}`);
+      if (!isOpen && tensor.data.length !== product(dims))
+        throw new Error(`${output} has ${tensor.data.length} values, not ${product(dims)}`);
       return [input, tensor];
     }),
   );

@@ -41,15 +41,26 @@ const pieceOf = (bytes: Buffer): Piece => {
   return piece;
 };
 
+/** Real vocabularies have some thousands. Each thread gets a copy, and the front thread makes it. */
+const piecesMax = 100_000;
+
+const tooLarge = (path: string): VoicePackError =>
+  new VoicePackError(
+    `${path}: it has more than ${piecesMax} pieces: this is not the tokeniser of Pocket TTS`,
+  );
+
 /** @param path for messages. @throws {VoicePackError} */
 export const parseSentencePiece = (path: string, bytes: Buffer): Vocabulary => {
   const source = bufferSource(bytes);
   const pieces: Piece[] = [];
+  let isTooLarge = false;
   let model: number = unigram;
   let rules = { isCompatible: true, addsSpace: true, joinsSpaces: true };
   const inner = ({ from, to }: Field) => bytes.subarray(from, to);
   try {
     for (const field of fieldsOf(source)) {
+      isTooLarge = pieces.length > piecesMax;
+      if (isTooLarge) break;
       if (field.number === 1) pieces.push(pieceOf(inner(field)));
       else if (field.number === 2) {
         for (const { number, value } of fieldsOf(bufferSource(inner(field)))) if (number === 3) model = value;
@@ -69,6 +80,7 @@ export const parseSentencePiece = (path: string, bytes: Buffer): Vocabulary => {
     throw new VoicePackError(
       `${path}: a SentencePiece model of type ${model}: only unigram (1) is supported`,
     );
+  if (isTooLarge) throw tooLarge(path);
   if (pieces.length === 0) throw new VoicePackError(`${path}: not a SentencePiece model: it has no pieces`);
   return { pieces, ...rules };
 };
@@ -85,14 +97,16 @@ export const parseVocabulary = (path: string, vocabulary: unknown, scores: unkno
     Object.values(value).every((entry) => typeof entry === 'number');
   if (!isTable(vocabulary) || !isTable(scores))
     throw new VoicePackError(`${path}: it must map each piece to its number`);
+  const entries = Object.entries(vocabulary);
+  if (entries.length > piecesMax) throw tooLarge(path);
   const pieces: Piece[] = [];
-  for (const [text, id] of Object.entries(vocabulary)) {
+  for (const [text, id] of entries) {
     const isByte = /^<0x[0-9A-F]{2}>$/.test(text);
     const type = text === '<unk>' ? types.unknown : isByte ? types.byte : types.normal;
     const isControl = /^<(?:s|\/s|pad)>$/.test(text);
     pieces[id] = { text, score: scores[text] ?? scores[id] ?? 0, type: isControl ? types.control : type };
   }
-  if (pieces.length !== Object.keys(vocabulary).length || pieces.includes(undefined as never))
+  if (pieces.length !== entries.length || pieces.includes(undefined as never))
     throw new VoicePackError(`${path}: its numbers must be 0, 1, 2 ... without a gap`);
   return { pieces, isCompatible: true, addsSpace: true, joinsSpaces: false };
 };

@@ -193,7 +193,14 @@ export class Graphs {
     });
     return {
       pcm: floatsIn(out, 'pcm', (count - 2 * this.margins.rows) * this.#rowSamples),
-      state: Object.fromEntries(stateNames.map((name) => [name, out[`${name}Out`]!])) as DecoderState,
+      state: Object.fromEntries(
+        stateNames.map((name) => {
+          const made = out[`${name}Out`]!;
+          // A segment keeps it, and counts as the sizes of the manifest.
+          assert(made.data.length === state[name].data.length, `${name} has ${made.data.length} values`);
+          return [name, made];
+        }),
+      ) as DecoderState,
     };
   }
 }

@@ -31,8 +31,10 @@ export interface Speaker {
   readonly gain: number & tags.Minimum<0.25> & tags.Maximum<4>;
 }
 
-type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<4096>;
-type Margin = number & tags.Type<'uint32'> & tags.Maximum<64>;
+// Each segment keeps values of these sizes: `unitBytes.job` counts them for about such widths.
+type Width = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<256>;
+type Length = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<4096>;
+type Margin = number & tags.Type<'uint32'> & tags.Maximum<32>;
 type StyleRow = (number & tags.Minimum<-1> & tags.Maximum<1>)[] & tags.MinItems<4> & tags.MaxItems<4>;
 
 export interface Manifest {
@@ -54,13 +56,13 @@ export interface Manifest {
   };
   /** Widths of the nets, and lengths of what the decoder passes on between chunks. */
   readonly sizes: {
-    readonly hidden: Size;
+    readonly hidden: Width;
     readonly style: 4;
-    readonly noise: Size;
-    readonly bands: Size;
-    readonly pulses: Size;
-    readonly decoderNoise: Size;
-    readonly tail: Size;
+    readonly noise: Width;
+    readonly bands: Width;
+    readonly pulses: Length;
+    readonly decoderNoise: Length;
+    readonly tail: Length;
   };
   /** Samples between the decoder's first row and its first sample of it. */
   readonly decoderDelaySamples: number & tags.Type<'uint32'> & tags.Maximum<2400>;
