@@ -134,7 +134,7 @@ t.test('a Piper voice with more groups of channels than its weights have is refu
   const grouped = { ...last, attributes: new Map([...last.attributes, ['group', group]]) };
   const folder = t.testdir();
   const changed = { ...model, nodes: nodes.map((other) => (other === last ? grouped : other)) };
-  await writePiper(join(folder, 'voice'), 'voice', changed as Model);
+  await writePiper(join(folder, 'voice'), 'voice', changed);
   const entry = { name: 'voice', path: join(folder, 'voice'), files: null };
   const read = readEntry(entry, { derived: new DerivedFiles(join(folder, 'derived')) }, [], [piper]);
   await t.rejects(read, { name: 'VoicePackError', message: /not the graph of a Piper voice/ });
