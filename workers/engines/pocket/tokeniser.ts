@@ -53,14 +53,12 @@ const tooLarge = (path: string): VoicePackError =>
 export const parseSentencePiece = (path: string, bytes: Buffer): Vocabulary => {
   const source = bufferSource(bytes);
   const pieces: Piece[] = [];
-  let isTooLarge = false;
   let model: number = unigram;
   let rules = { isCompatible: true, addsSpace: true, joinsSpaces: true };
   const inner = ({ from, to }: Field) => bytes.subarray(from, to);
   try {
     for (const field of fieldsOf(source)) {
-      isTooLarge = pieces.length > piecesMax;
-      if (isTooLarge) break;
+      if (pieces.length > piecesMax) break;
       if (field.number === 1) pieces.push(pieceOf(inner(field)));
       else if (field.number === 2) {
         for (const { number, value } of fieldsOf(bufferSource(inner(field)))) if (number === 3) model = value;
@@ -80,7 +78,7 @@ export const parseSentencePiece = (path: string, bytes: Buffer): Vocabulary => {
     throw new VoicePackError(
       `${path}: a SentencePiece model of type ${model}: only unigram (1) is supported`,
     );
-  if (isTooLarge) throw tooLarge(path);
+  if (pieces.length > piecesMax) throw tooLarge(path);
   if (pieces.length === 0) throw new VoicePackError(`${path}: not a SentencePiece model: it has no pieces`);
   return { pieces, ...rules };
 };
