@@ -132,10 +132,15 @@ t.test(
       return (await new ConsoleClient(consolePort).post('/api/signIn', credentials, { headers })).status;
     };
     for (let i = 0; i < 5; i++) {
-      const flood = Array.from({ length: 120 }, guess);
-      await Promise.any(
-        flood.map(async (status) => (await status) === 503 || Promise.reject(new Error('not yet'))),
-      );
+      // On a busy machine passwords may be hashed as fast as this process sends them.
+      let flood: Promise<number>[] = [];
+      let isFull = false;
+      while (!isFull) {
+        flood = Array.from({ length: 120 }, guess);
+        isFull = await Promise.any(
+          flood.map(async (status) => (await status) === 503 || Promise.reject(new Error('not yet'))),
+        ).catch(() => false);
+      }
       const headers = { 'x-forwarded-for': `203.0.113.${i}` };
       t.equal((await member.post('/api/signIn', owner, { headers })).status, 200);
       t.notOk((await Promise.all(flood)).includes(200));
