@@ -224,7 +224,11 @@ export const socketAuthentication =
     };
     return {
       key: null,
-      keyLater: (revoke) => lookUp(revoke).catch(refusedSocket),
+      keyLater: {
+        // A cookie that is made up must take nothing from a user.
+        payer: sessions.nameIn(head) ?? 'strangers at the console',
+        lookUp: (revoke) => lookUp(revoke).catch(refusedSocket),
+      },
       protocol: protocolOf(head, parts.bounds),
     };
   };

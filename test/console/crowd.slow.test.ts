@@ -120,6 +120,25 @@ t.test('unfinished bodies of one address keep out neither users nor sign-ins', a
   for (const socket of sockets) socket.destroy();
 });
 
+t.test('WebSockets with a made-up cookie take nothing of the long messages of users', async (t) => {
+  const sockets = await openFrom(t, consolePort, '127.0.0.11', 64);
+  const [name] = mia.cookie.split('=');
+  const handshake = Buffer.from(
+    `GET /api/socket?accountId=${accountId} HTTP/1.1\r\nhost: ${new URL(mia.url).host}\r\norigin: ${mia.url}\r\n` +
+      `cookie: ${name}=${'A'.repeat(43)}\r\nconnection: upgrade\r\nupgrade: websocket\r\n` +
+      `sec-websocket-version: 13\r\nsec-websocket-key: ${'A'.repeat(22)}==\r\n\r\n`,
+  );
+  const answers = await Promise.all(sockets.map((socket) => answerTo(socket, handshake)));
+  t.comment(`${answers.filter((answer) => answer === 'HTTP/1.1 101').length} of 64 are open`);
+  t.ok(answers.includes('HTTP/1.1 101'));
+  const socket = await mia.openSocket(accountId);
+  socket.ws.send(
+    `${' '.repeat(limits.socketShortMessageBytesMax)}${JSON.stringify({ context_id: 'long', cancel_context: true })}`,
+  );
+  t.ok(await socket.frame(({ context_id: id }) => id === 'long'), 'a user sends a long message');
+  socket.ws.terminate();
+});
+
 t.test('a member who signs in again may not call more often, and keeps no other from calling', async (t) => {
   const again = new ConsoleClient(consolePort);
   await again.call('signIn', { name: 'moe', password: PASSWORD });

@@ -44,8 +44,15 @@ export interface SocketCaller {
   readonly protocol?: SocketProtocol;
   /** The key comes with the first message. @returns the key, or why the socket is refused */
   readonly keyIn?: (message: Buffer) => ActiveKey | RefusedSocket;
-  /** The key is looked up while the socket waits, unread. @param revoke ends its session */
-  readonly keyLater?: (revoke: () => void) => Promise<FoundKey | RefusedSocket>;
+  readonly keyLater?: KeyLater;
+}
+
+/** The key is looked up while the socket waits, unread. */
+export interface KeyLater {
+  /** The member whose budget pays for the longest messages. */
+  readonly payer: Member;
+  /** @param revoke ends the session of the socket */
+  readonly lookUp: (revoke: () => void) => Promise<FoundKey | RefusedSocket>;
 }
 
 export interface FoundKey {
@@ -93,9 +100,6 @@ interface Attached extends Handshake {
   readonly longOf: Member | null;
   keylessFrames: number;
 }
-
-/** The sockets whose key is looked up have together the part of an account in the budget for the longest messages. */
-const KEY_LATER: Member = 'keys looked up';
 
 const POLICY_VIOLATION = 1008;
 const NO_CLOSE_FRAME = 1006;
@@ -196,7 +200,7 @@ const handshake = (
   }
   exchange.switchProtocols((res, strangerOf) => {
     const { id, route, trace } = exchange;
-    const member = caller.key?.accountId ?? (caller.keyLater === undefined ? null : KEY_LATER);
+    const member = caller.key?.accountId ?? caller.keyLater?.payer ?? null;
     const longOf = member !== null && parts.sockets.takeLong(member) ? member : null;
     const attached: Attached = {
       ...{ id, route, trace, caller, strangerOf, waited, longOf },
@@ -320,7 +324,7 @@ const lookUp = async (
   } = attached;
   if (keyLater === undefined) return;
   reading.pause(ws);
-  const found = await keyLater(() => attached.opened?.session.revoke());
+  const found = await keyLater.lookUp(() => attached.opened?.session.revoke());
   const isRefused = 'reason' in found;
   if (!isRefused) attached.onClosed = found.onClosed;
   if (attached.isClosed) attached.onClosed?.();
