@@ -250,6 +250,7 @@ if (hasPostgres()) {
       const { driver, name } = await withKey(t);
       const store = await openStore(driver, limits, createLog('silent', limits));
       t.teardown(() => store.close());
+      await (store.reader as RefreshedReader).refresh();
       await server.signal('SIGSTOP');
       store.ledger.append(usageOf(3));
       const tookMs = await untilHolds(() => faultOf(() => store.reader.probe()) === 'unreachable');
