@@ -19,7 +19,7 @@ import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run store -- COMMAND
 
-  backup FILE [--force]   copy the store into one file, and verify the copy; --force replaces an existing file
+  backup FILE [--force]   copy the store into one file, and verify the copy; --force replaces an earlier backup
   verify [FILE]           read the whole store, or a backup, and report all damage
   restore FILE            put a backup in the place of the store, which is kept beside it; the service must be stopped
   copy FROM TO            copy a store into a new one, and compare each row; the services must be stopped. FROM and TO are

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -79,12 +79,20 @@ t.test('paths that a backup refuses', async (t) => {
   const folder = memoryFolder(t);
   const link = join(folder, 'link');
   symlinkSync(storePath(dataDir), link);
-  for (const file of [storePath(dataDir), logPath(dataDir), link])
-    t.match(
-      await store('backup', file, '--force'),
-      { status: 1, stdout: '', stderr: /is the store itself/ },
-      file,
-    );
+  const note = join(folder, 'note');
+  writeFileSync(note, 'Buy milk.');
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const refusals: readonly (readonly [string, RegExp])[] = [
+    [storePath(dataDir), /is the store itself/],
+    [link, /is the store itself/],
+    [logPath(dataDir), /is the store itself/],
+    [note, /is no backup, so it is not replaced/],
+    [pipe, /is no backup, so it is not replaced/],
+  ];
+  for (const [file, stderr] of refusals)
+    t.match(await store('backup', file, '--force'), { status: 1, stdout: '', stderr }, file);
+  t.equal(readFileSync(note, 'utf8'), 'Buy milk.');
   t.match(await store('backup', folder, '--force'), { status: 1, stderr: /is a folder/ });
   t.match(await store('backup', join(folder, 'no', 'such')), {
     status: 1,

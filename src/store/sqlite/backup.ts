@@ -1,7 +1,8 @@
 /** Backups: one file with a consistent state of the store, complete without a write-ahead log, made while the service runs. */
-import { existsSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, lstatSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { READ_FLAGS } from '../../regular-file.js';
 import { AdministrationError, StoreError } from '../store.js';
 import { checkCommitMark, commitMarkPath, readCommitMark } from './commit-mark.js';
 import {
@@ -123,6 +124,19 @@ export const copyBackup = (source: string, target: string, bounds: SqliteBounds)
   }
 };
 
+/** A mistyped path must not cost another file. */
+const isDatabase = (path: string): boolean => {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return false;
+  const file = openSync(path, READ_FLAGS);
+  try {
+    const magic = Buffer.alloc(16);
+    readSync(file, magic);
+    return magic.toString('latin1') === 'SQLite format 3\0';
+  } finally {
+    closeSync(file);
+  }
+};
+
 const copyStore = (dataDir: string, temporary: string, bounds: SqliteBounds): void => {
   const mark = readCommitMark(dataDir);
   using database = openToRead(storePath(dataDir), bounds);
@@ -141,7 +155,7 @@ const copyStore = (dataDir: string, temporary: string, bounds: SqliteBounds): vo
  * Copies the store, which services may use meanwhile, into one file of mode 0600, and verifies the copy. The file
  * appears when it is complete.
  *
- * @param force replaces an existing file
+ * @param force replaces an earlier backup, and no other file
  * @throws {AdministrationError | StoreError} there is no store, the file exists, or the copy is damaged
  */
 export const backUp = (dataDir: string, file: string, force: boolean, bounds: SqliteBounds): Contents => {
@@ -155,6 +169,8 @@ export const backUp = (dataDir: string, file: string, force: boolean, bounds: Sq
   if (there?.isDirectory() === true) throw new AdministrationError(`${path} is a folder: name a file in it`);
   if (there !== undefined && !force)
     throw new AdministrationError(`${path} exists already: give another name, or --force`);
+  if (there !== undefined && !isDatabase(path))
+    throw new AdministrationError(`${path} is no backup, so it is not replaced: give another name`);
   if (!existsSync(dirname(path)))
     throw new AdministrationError(`There is no folder ${dirname(path)}: make it first`);
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`);
