@@ -166,7 +166,7 @@ export class Utterances {
   #isEnded = false;
   #isCutToEnd = false;
   readonly #keepsBlanks: boolean;
-  /** White space after the last segment, if it is to be reported. */
+  /** White space after the last segment, if its times are reported. It is bounded, because it costs nothing at the end of a text. */
   #blank = '';
 
   /**
@@ -372,7 +372,8 @@ export class Utterances {
     const forms = this.#forms.take(cut);
     if (!cut.speak) {
       this.#uncharged += codePointCount(cut.text);
-      if (this.#keepsBlanks) this.#blank += cut.text;
+      if (this.#keepsBlanks)
+        this.#blank = (this.#blank + cut.text).slice(0, this.#bounds.segmentCharactersMax);
       return [];
     }
     if (!this.hasBegunUtterance) this.#settings = this.#settingsNow();

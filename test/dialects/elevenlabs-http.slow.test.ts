@@ -11,9 +11,10 @@ const service = await startService(t, {
   CREDITS_PER_CHARACTER: '2',
 });
 const base = `http://127.0.0.1:${service.dialectPorts['elevenlabs']}`;
-const [key = '', brokeKey = ''] = await createKeys(service.dataDir, [
+const [key = '', brokeKey = '', richKey = ''] = await createKeys(service.dataDir, [
   ['clients', 20_000],
   ['broke', 0],
+  ['rich', 20_000_000],
 ]);
 
 const get = (path: string, headers: Record<string, string> = { 'xi-api-key': key }) =>
@@ -133,6 +134,19 @@ t.test('stream/with-timestamps returns the same in lines of JSON', async (t) => 
     records.flatMap(({ alignment }) => alignment ?? []),
     bytes / 48_000,
   );
+});
+
+t.test('white space without end is reported as a little of it', async (t) => {
+  const spaces = ' '.repeat(1_000_000);
+  for (const long of [`Hi.${spaces}`, `Hi${spaces.slice(3_000)}.`, `${spaces}Hi.`])
+    for (const path of ['wren/with-timestamps', 'wren/stream/with-timestamps']) {
+      const answer = await speak(path, { text: long }, { 'xi-api-key': richKey });
+      t.equal(answer.status, 200);
+      const lines = (await answer.text()).trimEnd().split('\n');
+      const reported = lines.flatMap((line) => (JSON.parse(line) as Timed).alignment?.characters ?? []);
+      t.ok(reported.length < 600, `${path}: ${reported.length} characters`);
+      t.equal(reported.join('').replaceAll(' ', ''), 'Hi.');
+    }
 });
 
 t.test('the lists name voices and models, and the subscription counts what is spoken', async (t) => {

@@ -90,9 +90,11 @@ export const readEntry = async (
         throw new VoicePackError(
           `${placeOf(entry)}: the pack has ${count} voices, a pack has 1 to ${voicesMax}`,
         );
+      const ids = new Set<string>();
       for (const { id } of content.voices) {
-        const fault = voiceIdFault(id);
+        const fault = ids.has(id) ? `two of its voices have the id "${id}"` : voiceIdFault(id);
         if (fault !== null) throw new VoicePackError(`${placeOf(entry)}: ${fault}`);
+        ids.add(id);
       }
       return {
         pack: { engine: format.name, name, ...content, openFiles: folder.openFiles },

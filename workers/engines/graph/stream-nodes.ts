@@ -15,10 +15,11 @@ export class StreamNodes extends GraphEdit {
     super(initialisers, 'stream');
   }
 
-  /** @param length before the first run */
-  state(channels: number, length: number): StreamState {
+  /** @param length before the first run @param more samples that it also keeps after a run */
+  state(channels: number, length: number, more: number): StreamState {
     const number = this.states.length;
-    const state = { input: `state_${number}`, output: `next_${number}`, channels, length };
+    const names = { input: `state_${number}`, output: `next_${number}` };
+    const state = { ...names, channels, length, lengthMax: length + more };
     this.states.push(state);
     return state;
   }

@@ -218,7 +218,7 @@ class Streamer {
     });
     if (region === null) return;
     const { before, after, nodes } = region;
-    const state = this.made.state(channels, 0);
+    const state = this.made.state(channels, 0, before + after);
     const joined = this.made.joined([state.input, start]);
     this.made.slice(
       joined,
@@ -276,7 +276,7 @@ class Streamer {
   #extended(label: string, name: string, before: number, after: number): string {
     return this.made.once(`extended ${name} ${before} ${after}`, () => {
       const { channels } = this.streamOf(name);
-      const state = this.made.state(channels, before);
+      const state = this.made.state(channels, before, after);
       const pieces =
         after === 0 ? [state.input, name] : [state.input, name, this.#zerosAfter(channels, after)];
       const joined = this.made.joined(pieces, label);
@@ -332,7 +332,7 @@ class Streamer {
       const stream = this.#streams.get(name);
       if (stream === undefined || stream.lag === lag) return name;
       return this.made.once(`delayed ${name} ${lag}`, () => {
-        const state = this.made.state(stream.channels, 0);
+        const state = this.made.state(stream.channels, 0, lag - stream.lag);
         const joined = this.made.joined([state.input, name]);
         const length = this.#lengthOf(last);
         this.made.slice(joined, length, this.made.constant([farEnd]), state.output);

@@ -17,6 +17,8 @@ export interface StreamState {
   readonly channels: number;
   /** Its length before the first run: zeros before the first frame. */
   readonly length: number;
+  /** Its greatest length after a run. */
+  readonly lengthMax: number;
 }
 
 export interface StreamedModel {

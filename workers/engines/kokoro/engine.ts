@@ -110,10 +110,9 @@ export class KokoroEngine extends ModelEngine<LongStep> {
       throw new Error(
         'it makes values that are not numbers, as some fp16 exports do: use the fp32 or a quantised one',
       );
-    const values = shape.durations === null ? undefined : made[shape.durations]?.data;
-    const durations = values === undefined ? null : Array.from(values as NumberArray, Number);
-    const isWhole = durations?.length === 1 + pieceIds.ids.length + ending.length;
-    return soundOf(raw, trimmedSamples, pieceIds, isWhole ? durations : null);
+    const values = shape.durations === null ? undefined : (made[shape.durations]?.data as NumberArray);
+    const isWhole = values?.length === 1 + pieceIds.ids.length + ending.length;
+    return soundOf(raw, trimmedSamples, pieceIds, isWhole ? Array.from(values, Number) : null);
   }
 
   /**

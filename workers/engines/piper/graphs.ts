@@ -46,7 +46,7 @@ export type StreamPlan = PiperPlan[StreamName];
 /** Bytes that all segments of a thread keep between their steps. The graph of a stranger may have convolutions of any reach. */
 export const statesBytesOf = ({ flow, generator }: PiperPlan): number => {
   const values = [...flow.states, ...generator.states].reduce(
-    (sum, state) => sum + state.channels * state.length,
+    (sum, state) => sum + state.channels * state.lengthMax,
     0,
   );
   return segmentsAtOnceMax * Math.max(segmentBytesMin, values * Float32Array.BYTES_PER_ELEMENT);
@@ -73,12 +73,19 @@ export class EncoderRun {
   readonly #run: Sessions<PartName>['run'];
   readonly #plan: PiperPlan['encoder'];
   readonly #feeds: Feeds;
+  readonly #sizes: { readonly ids: number; readonly channels: number };
   #place = 0;
 
-  constructor(run: Sessions<PartName>['run'], plan: PiperPlan['encoder'], feeds: Feeds) {
+  constructor(
+    run: Sessions<PartName>['run'],
+    plan: PiperPlan['encoder'],
+    feeds: Feeds,
+    sizes: { readonly ids: number; readonly channels: number },
+  ) {
     this.#run = run;
     this.#plan = plan;
     this.#feeds = feeds;
+    this.#sizes = sizes;
   }
 
   /** Runs the next part. @returns the multiplications for an id; `encoded` is `null` until the last part */
@@ -91,10 +98,11 @@ export class EncoderRun {
       this.#feeds[output] = made[output]!;
       return { work, encoded: null };
     }
+    const { ids, channels } = this.#sizes;
     const encoded = {
-      durations: floatsIn(made, durations),
-      means: floatsIn(made, means),
-      logDeviations: floatsIn(made, logDeviations),
+      durations: floatsIn(made, durations, ids),
+      means: floatsIn(made, means, ids * channels),
+      logDeviations: floatsIn(made, logDeviations, ids * channels),
     };
     return { work, encoded };
   }
@@ -151,7 +159,7 @@ export class PiperGraphs {
     { speaker, lengthScale, durationNoiseScale }: Omit<ReadingStyle, 'noiseScale'>,
     noise: Float32Array,
   ): EncoderRun {
-    const { encoder } = this.plan;
+    const { channels, encoder } = this.plan;
     const feeds: Feeds = {
       input: integerTensor(ids, [1, ids.length]),
       input_lengths: integerTensor([ids.length]),
@@ -160,7 +168,7 @@ export class PiperGraphs {
       sid: integerTensor([speaker]),
     };
     if (encoder.noise !== null) feeds[encoder.noise] = floatTensor(noise, [1, 2, ids.length]);
-    return new EncoderRun(this.#run, encoder, feeds);
+    return new EncoderRun(this.#run, encoder, feeds, { ids: ids.length, channels });
   }
 
   open(part: StreamName, speaker: number): StreamRun {

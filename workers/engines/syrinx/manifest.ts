@@ -11,9 +11,12 @@ interface GraphFile {
   readonly sha256: string & tags.Pattern<'^[0-9a-f]{64}$'>;
 }
 
+// Lists of voices repeat it.
+type Words = string & tags.MaxLength<200>;
+
 export interface Speaker {
   readonly id: string & tags.Pattern<'^[a-z0-9][a-z0-9_-]{0,63}$'>;
-  readonly description: string;
+  readonly description: Words;
   readonly sex?: Sex;
   /** Weights of the speakers that the frame net was trained with: their timbres are mixed. */
   readonly mix: (number & tags.Minimum<0> & tags.Maximum<1>)[] & tags.MinItems<1>;
@@ -42,7 +45,7 @@ export interface Manifest {
   readonly name: string;
   readonly language: LanguageTag;
   readonly sampleRateHz: 24000;
-  readonly licence: string;
+  readonly licence: Words;
   readonly files: { readonly encoder: GraphFile; readonly frames: GraphFile; readonly decoder: GraphFile };
   /** Names in id order. */
   readonly phones: string[];
