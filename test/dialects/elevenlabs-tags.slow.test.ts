@@ -1,4 +1,6 @@
 /** Tags in texts of the ElevenLabs API: a pause, phonemes, another form; the others are not spoken. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
@@ -61,6 +63,23 @@ const cases: readonly (readonly [text: string, wanted: string])[] = [
 const service = await startService(t, { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0' });
 const port = service.dialectPorts['elevenlabs'];
 const [key = ''] = await createKeys(service.dataDir, [['clients', 1_000_000]]);
+
+t.test('what is kept of a text does not keep the tags that were dropped', (t) => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  const kept: ReturnType<typeof readTags>[] = [];
+  const usedBefore = (gc(), process.memoryUsage().heapUsed);
+  for (let i = 0; i < 1_000; i++)
+    kept.push(
+      readTags(
+        `${`<b n="${i}">`.repeat(500)}Some words that are said.<sub alias="words that are heard">x</sub>`,
+      ),
+    );
+  gc();
+  const bytes = process.memoryUsage().heapUsed - usedBefore;
+  t.ok(bytes < 2 ** 21, `${bytes} bytes for ${kept.length} texts`);
+  t.end();
+});
 
 t.test('tags mean what they mean there, and other text stays', (t) => {
   for (const [text, wanted] of cases) t.equal(shown(readTags(text)), wanted, text.slice(0, 80));

@@ -1,10 +1,12 @@
 /** One WebSocket's session over a fake socket, a fake clock and scripted speech. */
 import t from 'tap';
+import { ByteBudget } from '../../src/byte-budget.js';
 import { ElevenLabsProtocol } from '../../src/dialects/elevenlabs/socket.js';
+import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { limits } from '../../src/limits.js';
 import { activeKey } from '../support/front-server.js';
 import { kindOf } from '../support/socket-client.js';
-import { cancel, close, createSession, flush, start, text } from '../support/socket-session.js';
+import { Books, cancel, close, createSession, flush, start, text } from '../support/socket-session.js';
 
 const kinds = (frames: readonly object[]): string[] => frames.map(kindOf);
 
@@ -623,5 +625,40 @@ t.test('regular expressions do not keep the text of a client', (t) => {
   session.closed(1000);
   // The runtime keeps the whole text of the last match.
   t.equal((RegExp as unknown as Record<string, string>)['$_'], '');
+  t.end();
+});
+
+t.test('marks that wait count as text, and are given back with it', (t) => {
+  const textBudget = new ByteBudget(100);
+  const books = new Books();
+  const lease = new SocketLease({
+    admission: { admit: (_key, characters) => books.admit(characters) },
+    key: activeKey(7),
+    requestId: 'request-1',
+    charactersMax: 1_000,
+    textBudget,
+    onHeld: () => undefined,
+  });
+  const [one, other] = [lease.share(), lease.share()];
+  t.equal(one.add(10, true, 60), null);
+  t.equal(other.add(2, true, 60), 'textExhausted');
+  t.equal(other.add(2, true, 6), null);
+  t.equal(textBudget.taken, 78);
+  one.settle(6, 'ada');
+  t.equal(textBudget.taken, 39, 'half of both');
+  other.close();
+  one.close();
+  t.equal(textBudget.taken, 0);
+
+  const settings = { format: { encoding: 'pcm', sampleRateHz: 16_000 }, normalization: null } as const;
+  const kind = { isMulti: true, isAuto: false, isSync: false, idleMsMax: null };
+  const protocol = new ElevenLabsProtocol({ voiceId: () => 'ada', ...settings, ...kind }, limits);
+  const bounds = { socketCharactersInFlightMax: 1_000 };
+  const { heard, say, speech } = createSession({ protocol, bounds });
+  speech.script = () => undefined;
+  say({ text: `${'<sub alias="b">a</sub>'.repeat(30)} `, context_id: 'a' });
+  t.strictSame(heard(), [], 'thirty of them have room');
+  say({ text: `${'<sub alias="b">a</sub>'.repeat(30)} `, context_id: 'a' });
+  t.match(heard(), [{ error: 'max_character_limit_exceeded' }]);
   t.end();
 });

@@ -150,7 +150,7 @@ export const createSession = (
       key: state.key,
       requestId: 'request-1',
       charactersMax: limits.socketCharactersMax,
-      textBudget: new ByteBudget(limits.socketCharactersInFlightMax),
+      textBudget: new ByteBudget({ ...limits, ...options.bounds }.socketCharactersInFlightMax),
       onHeld: () => undefined,
     }),
     tick: { add: (action) => due.push(action) },

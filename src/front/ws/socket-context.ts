@@ -26,8 +26,17 @@ import type { Outbox } from './outbox.js';
 import type { SocketErrorReason, SocketProtocol } from './protocol.js';
 import type { LeaseRefusal, LeaseShare, SocketLease } from './socket-lease.js';
 
+/** About 240 bytes. */
+const MARK_CHARACTERS = 30;
+
 const isHigh = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00;
 const isLow = (unit: number): boolean => unit >= 0xdc00 && unit < 0xe000;
+
+/** A mark that waits is an object; a character in the budget stands for four UTF-16 units. @returns characters of that size */
+const markedOf = ({ form, pauseMs = 0 }: MarkedText): number => {
+  if (form === undefined) return pauseMs > 0 ? MARK_CHARACTERS : 0;
+  return MARK_CHARACTERS + Math.ceil(('ipa' in form ? form.ipa : form.spelling).length / 4);
+};
 
 /** Counts the code points of a text that arrives in pieces; a cut may split a surrogate pair. */
 class CharacterCount {
@@ -185,7 +194,7 @@ export class SocketContext {
     const isPause = pieces.some(({ pauseMs = 0 }) => pauseMs > 0);
     if (this.#refusal !== null || (text === '' && !(isPause && this.#isMidUtterance))) return;
     const characters = this.#count.add(text);
-    const refusal = this.#admit(text, characters);
+    const refusal = this.#admit(text, characters, pieces);
     if (refusal !== null) {
       this.#refuse(refusal);
       if (this.#endsRefused(refusal)) return;
@@ -290,10 +299,14 @@ export class SocketContext {
   }
 
   /** @returns `null`, or why the text is refused */
-  #admit(text: string, characters: number): TextRefusal | null {
+  #admit(text: string, characters: number, pieces: readonly MarkedText[]): TextRefusal | null {
     const { share } = this.#parts;
     const isSpeech = this.activity === 'holding' || !isBlank(text);
-    const refusal = share.add(characters, isSpeech);
+    const refusal = share.add(
+      characters,
+      isSpeech,
+      pieces.reduce((sum, piece) => sum + markedOf(piece), 0),
+    );
     if (refusal !== null || !isSpeech || this.#speech?.admits(text) !== false) return refusal;
     share.drop(characters);
     return 'overloaded';

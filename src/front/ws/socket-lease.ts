@@ -38,6 +38,8 @@ export class SocketLease {
   readonly #parts: SocketLeaseParts;
   #lease: GrowingLease | null = null;
   #unspoken = 0;
+  /** Taken of the budget for the marks of unspoken text. It is given back in step with that text. */
+  #marked = 0;
   #settled = 0;
 
   constructor(parts: SocketLeaseParts) {
@@ -87,13 +89,17 @@ export class SocketLease {
    * Counts text as unspoken and reserves its credit. @returns `null`, or why not
    *
    * @param isSpeech the text needs the lease; blank text waits for words
+   * @param marked characters of text that would take as much memory as its marks
    */
-  add(characters: number, isSpeech: boolean): LeaseRefusal | null {
+  add(characters: number, isSpeech: boolean, marked = 0): LeaseRefusal | null {
     const { charactersMax, textBudget } = this.#parts;
-    if (this.#unspoken + characters > charactersMax || !textBudget.take(characters)) return 'textExhausted';
+    if (this.#unspoken + characters > charactersMax || !textBudget.take(characters + marked))
+      return 'textExhausted';
     const refusal = this.#reserve(characters, isSpeech);
-    if (refusal === null) this.#unspoken += characters;
-    else textBudget.giveBack(characters);
+    if (refusal === null) {
+      this.#unspoken += characters;
+      this.#marked += marked;
+    } else textBudget.giveBack(characters + marked);
     return refusal;
   }
 
@@ -138,8 +144,11 @@ export class SocketLease {
   }
 
   #remove(characters: number): void {
+    const isAll = characters === this.#unspoken;
+    const marked = isAll ? this.#marked : Math.floor((this.#marked * characters) / this.#unspoken);
     this.#unspoken -= characters;
-    this.#parts.textBudget.giveBack(characters);
+    this.#marked -= marked;
+    this.#parts.textBudget.giveBack(characters + marked);
   }
 }
 
@@ -157,8 +166,8 @@ export class LeaseShare implements Lease {
   }
 
   /** @see SocketLease.add */
-  add(characters: number, isSpeech: boolean): LeaseRefusal | null {
-    const refusal = this.#socket.add(characters, isSpeech);
+  add(characters: number, isSpeech: boolean, marked = 0): LeaseRefusal | null {
+    const refusal = this.#socket.add(characters, isSpeech, marked);
     if (refusal === null) this.#unspoken += characters;
     return refusal;
   }
