@@ -99,13 +99,13 @@ t.test('a Piper voice whose generator takes a value that is made of itself is re
 t.test(
   'what the convolutions of a Piper voice keep between two steps counts, however far they reach',
   async (t) => {
-    const stateBytesAt = async (dilation: number): Promise<number> => {
+    const stateBytesAt = async (dilation: number, before = 3): Promise<number> => {
       const { nodes, ...model } = piperModel(smallShape);
       const ints = (...value: number[]) => ({ type: 'ints', value }) as const;
       const reaching = nodes.map((other) => {
         const { attributes } = other;
         if (!isDeepStrictEqual(attributes.get('dilations'), ints(12))) return other;
-        const far = { dilations: ints(dilation), pads: ints(3 * dilation, 3 * dilation) };
+        const far = { dilations: ints(dilation), pads: ints(before * dilation, (6 - before) * dilation) };
         return { ...other, attributes: new Map([...attributes, ...Object.entries(far)]) };
       });
       const folder = t.testdir();
@@ -124,6 +124,7 @@ t.test(
     ];
     t.ok(far > usual + 2 ** 28, `${far - usual} bytes more`);
     t.ok(farther > far + 2 ** 28);
+    t.ok((await stateBytesAt(40_000, 0)) > usual + 2 ** 28, 'samples after it count like those before it');
   },
 );
 

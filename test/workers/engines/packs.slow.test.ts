@@ -130,6 +130,20 @@ t.test('a fault is reported in one line that names the file', async (t) => {
       /manifest\.json: manifest\.speakers\[0\]\.gain must be /,
     ],
     [
+      'its licence would fill a page',
+      (folder) => editManifest(folder, (manifest) => (manifest['licence'] = 'a'.repeat(201))),
+      /manifest\.json: manifest\.licence must be .*MaxLength<200>/,
+    ],
+    [
+      'two voices have one id',
+      (folder) =>
+        editManifest(folder, (manifest) => {
+          const [first, second] = manifest['speakers'] as Json[];
+          second!['id'] = first!['id'];
+        }),
+      /two of its voices have the id "\w+"/,
+    ],
+    [
       'a file is outside of the pack',
       (folder) =>
         editManifest(folder, (manifest) => {

@@ -10,6 +10,8 @@ import { pocketTokeniser } from '../../../scripts/voices/fixtures/pocket-tokenis
 import { ipaPlace } from '../../../src/text/replacements.js';
 import { closeFiles } from '../../../src/threads/voices.js';
 import type { LoadedVoices } from '../../../workers/engines/engine.js';
+import { stateAfter } from '../../../workers/engines/pocket/states.js';
+import { floatTensor } from '../../../workers/engines/tensors.js';
 import { Tokeniser, parseSentencePiece, parseVocabulary } from '../../../workers/engines/pocket/tokeniser.js';
 import { readPacks } from '../../../workers/engines/registry.js';
 import { cacheDir, joinPcm, loadFrom, requestOf, speak } from '../../support/voices.js';
@@ -280,4 +282,20 @@ t.test('an error names what is missing or of another kind, and what to do', asyn
     damage(join(models, 'five'));
     await t.rejects(readPacks({ modelsDir: models, cacheDir }), { message: expected }, name);
   }
+});
+
+t.test('a state without a fixed size is bounded', (t) => {
+  const spec = {
+    input: 'state_0',
+    output: 'out_state_0',
+    type: 'float32',
+    dims: [0],
+    isOpen: true,
+    fill: 0,
+  } as const;
+  const after = (count: number) =>
+    stateAfter([spec], { out_state_0: floatTensor(new Float32Array(count), [count]) });
+  t.equal(after(1_000)['state_0']!.data.length, 1_000);
+  t.throws(() => after(100_000), /out_state_0 has 100000 values, and without a fixed size at most 16384/);
+  t.end();
 });

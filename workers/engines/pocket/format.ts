@@ -124,7 +124,7 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
     files: await shareable(derived, sources, { step }, { step: model }),
   };
   const positions = promptPositions + config.max_tokens_per_chunk * (1 + config.frame_rate);
-  const caches = positions * product(one.flowDims) + config.mimi_kv_len * product(one.decoderDims);
+  const caches = positions * product(one.flowDims) + 2 * config.mimi_kv_len * product(one.decoderDims);
   const stateBytes = 4 * (caches + config.conv_state_size);
   return contentOf(
     data,

@@ -43,7 +43,7 @@ interface Decoder {
 /** What the model remembers: positions that are appended. */
 class Memory {
   readonly #size: number;
-  #values: Float32Array;
+  readonly #values: Float32Array;
   length = 0;
 
   constructor(size: number, positions: number) {
@@ -51,15 +51,22 @@ class Memory {
     this.#values = new Float32Array(size * positions);
   }
 
+  /** @throws if it has no room for them */
   append(values: Float32Array): void {
     const end = this.length * this.#size + values.length;
-    if (end > this.#values.length) {
-      const larger = new Float32Array(Math.max(end, 2 * this.#values.length));
-      larger.set(this.#values);
-      this.#values = larger;
-    }
+    if (end > this.#values.length || end % this.#size !== 0)
+      throw new Error(`its memory has ${end} values, and room for ${this.#values.length}`);
     this.#values.set(values, this.length * this.#size);
     this.length = end / this.#size;
+  }
+
+  /** Forgets all but the last `positions` positions, if those that will be appended have no room. */
+  makeRoom(values: Float32Array, positions: number): void {
+    const end = this.length * this.#size;
+    if (end + values.length <= this.#values.length) return;
+    const from = Math.max(0, this.length - positions) * this.#size;
+    this.#values.copyWithin(0, from, end);
+    this.length = (end - from) / this.#size;
   }
 
   get all(): Float32Array {
@@ -127,7 +134,9 @@ export class OneGraphModel implements PocketModel {
           noise,
         });
         memory.append(this.#floats(outputs, 'flow_kv_new'));
-        decoder.memory.append(this.#floats(outputs, 'mimi_kv_new'));
+        const decoded = this.#floats(outputs, 'mimi_kv_new');
+        decoder.memory.makeRoom(decoded, this.#graph.decoderPositions);
+        decoder.memory.append(decoded);
         const convolutions = this.#tensor(outputs, 'mimi_conv_out', 'mimi_conv_new');
         if (convolutions.data.length !== this.#graph.convolutionSize)
           throw new Error(`its convolutions keep ${convolutions.data.length} values, not as many as it says`);
@@ -144,7 +153,7 @@ export class OneGraphModel implements PocketModel {
   #newDecoder(): Decoder {
     const { convolutionSize, decoderPositions } = this.#graph;
     return {
-      memory: new Memory(this.#decoderSize, decoderPositions),
+      memory: new Memory(this.#decoderSize, 2 * decoderPositions),
       convolutions: floatTensor(new Float32Array(convolutionSize), [convolutionSize]),
       offset: integer(0),
     };

@@ -33,8 +33,14 @@ export interface Corner {
 
 const elementBytes: Readonly<Record<StateType, number>> = { float32: 4, int64: 8, bool: 1 };
 
+/** Values of a tensor without a fixed size. In exports that were seen its length is the number of positions. */
+const openValuesMax = 16_384;
+
 export const bytesOf = (specs: readonly StateSpec[]): number =>
-  specs.reduce((sum, { type, dims }) => sum + elementBytes[type] * product(dims), 0);
+  specs.reduce(
+    (sum, { type, dims, isOpen }) => sum + elementBytes[type] * (isOpen ? openValuesMax : product(dims)),
+    0,
+  );
 
 const filled = ({ type, dims, fill }: StateSpec): Values => {
   const size = product(dims);
@@ -100,8 +106,11 @@ export const stateAfter = (specs: readonly StateSpec[], outputs: Readonly<Record
     specs.map(({ dims, input, isOpen, output }) => {
       const tensor = outputs[output];
       if (tensor === undefined) throw new Error(`the graph gave no ${output}`);
-      if (!isOpen && tensor.data.length !== product(dims))
-        throw new Error(`${output} has ${tensor.data.length} values, not ${product(dims)}`);
+      const { length } = tensor.data;
+      if (!isOpen && length !== product(dims))
+        throw new Error(`${output} has ${length} values, not ${product(dims)}`);
+      if (isOpen && length > openValuesMax)
+        throw new Error(`${output} has ${length} values, and without a fixed size at most ${openValuesMax}`);
       return [input, tensor];
     }),
   );
