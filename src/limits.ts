@@ -180,7 +180,7 @@ export const limits = {
   waitingMessageBytesMax: 32 * MiB,
   /** Unspoken characters of one WebSocket; beyond it a text gets the error `Too much text is waiting`. */
   socketCharactersMax: 4 * MiB,
-  /** Unspoken characters of all WebSockets; beyond it a text gets the error `Too much text is waiting`. */
+  /** Unspoken characters of all WebSockets, where a mark such as a pause counts as 30 and more; beyond it a text gets the error `Too much text is waiting`. */
   socketCharactersInFlightMax: 16 * MiB,
   /** Bytes in the library's buffer of one WebSocket above which it gets no more. */
   socketBufferedBytesMax: 512 * KiB,
