@@ -237,6 +237,6 @@ export const wordTable = (entries: string): ReadonlyMap<string, string> =>
   new Map(entries.split(';').map((entry) => entry.trim().split(': ') as [string, string]));
 
 /** Fractions in one character. */
-export const vulgarSigns = '½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞';
+export const vulgarSigns = '½¼¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞';
 /** The digits above and below of such a fraction. */
 export const partsOfVulgar = (sign: string) => sign.normalize('NFKD').split('⁄') as [string, string];

@@ -309,6 +309,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['1 3/4 cups', 'one and three quarters cups'],
     ['2½', 'two and a half'],
     ['½ cup', 'one half cup'],
+    ['⅐ cup, 2⅒', 'one seventh cup, two and a tenth'],
     ['¾', 'three quarters'],
     ['120/80', 'one hundred twenty over eighty'],
     ['1/2 tsp', 'half a teaspoon'],

@@ -154,6 +154,7 @@ t.test('look-alike letters are read, characters without a sound are left out', (
   t.equal(spoken('ｈｅｌｌｏ 𝐇𝐢 Ⅷ ① ﬁne ½'), 'hello Hi 8 1 fine ½');
   t.equal(cleanText('a\u0000b\u0007\ud800c\ue000\ufffd\u00add'), 'abcd');
   t.equal(cleanText('e\u0301'), 'é');
+  t.equal(cleanText('½, ⅕, 2⅑'), '½, 1/5, 2 1/9');
   t.strictSame(read(''), []);
   t.strictSame(read(' \t\n '), []);
   t.strictSame(read('... — "" ()'), []);

@@ -11,10 +11,16 @@ const unspeakable =
 
 /**
  * Full-width, circled, superscript, mathematical and presentation forms: espeak-ng would read their code points. It knows
- * symbols such as ½, so they stay.
+ * symbols such as ½ and ⅓, so they stay.
  */
 const compatibility =
-  /[\p{Nl}\u00aa\u00ba\u2100-\u214f\u2460-\u24ff\u3190-\u33ff\uf900-\ufdff\ufe70-\ufeff\uff00-\uffef]|[\u{1d400}-\u{1d7ff}\u{1f100}-\u{1f14f}]|[\ufb00-\ufb4f]|\p{Lm}/gu;
+  /[\p{Nl}\u00aa\u00ba\u2100-\u2152\u2155-\u215e\u2460-\u24ff\u3190-\u33ff\uf900-\ufdff\ufe70-\ufeff\uff00-\uffef]|[\u{1d400}-\u{1d7ff}\u{1f100}-\u{1f14f}]|[\ufb00-\ufb4f]|\p{Lm}/gu;
+
+/** A fraction is apart from a number before it: ⅕ and 2⅕. */
+const plainForm = (sign: string, at: number, text: string): string => {
+  const form = sign.normalize('NFKC').replace('⁄', '/');
+  return /\d\//.test(form) && /\d/.test(text[at - 1] ?? '') ? ` ${form}` : form;
+};
 
 /** Letters in circles and squares that no compatibility form replaces: 🅐 and 🅰. */
 const boxed = /[\u{1f150}-\u{1f169}\u{1f170}-\u{1f189}]/gu;
@@ -78,9 +84,9 @@ const latinBeyondLatin1 = /(?![\0-\u00ff])\p{Script=Latin}/gu;
  */
 export const cleanText = (text: string, code = 'en'): string => {
   const clean = text.toWellFormed().normalize('NFC').replace(unspeakable, '');
-  if (!beyondLatin1.test(clean)) return clean.replace(compatibility, (sign) => sign.normalize('NFKC'));
+  if (!beyondLatin1.test(clean)) return clean.replace(compatibility, plainForm);
   return clean
-    .replace(compatibility, (sign) => sign.normalize('NFKC'))
+    .replace(compatibility, plainForm)
     .replace(boxed, boxedLetter)
     .replace(latinBeyondLatin1, (letter) => baseOf(letter, code))
     .replace(apostrophe, "'")

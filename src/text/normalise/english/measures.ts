@@ -124,7 +124,7 @@ export const unitAt = (tokens: Tokens, at: number): Unit | null => {
 };
 
 /** The amount ends where the unit begins: at a letter or at a sign that begins a unit. */
-const amountAndUnit = /^(?<amount>×?[^\p{L}°º℃℉%‰¢′″×/]*[\d½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])(?<unit>[\p{L}°º℃℉%‰¢′″×/].*)$/u;
+const amountAndUnit = /^(?<amount>×?[^\p{L}°º℃℉%‰¢′″×/]*[\d½¼¾⅐-⅞])(?<unit>[\p{L}°º℃℉%‰¢′″×/].*)$/u;
 
 const prepositions = new Set(
   'of in on at to for from by with and or but than as is was per into onto over under'.split(' '),
@@ -233,7 +233,7 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
 
 export const measures: Rule = (tokens, at) => {
   const token = tokens.at(at);
-  if (!/\d|[½¼¾⅓⅔⅕-⅞]/.test(token.core)) return null;
+  if (!/\d|[½¼¾⅐-⅞]/.test(token.core)) return null;
   const compoundReading = compoundOf(token);
   if (compoundReading !== null) return compoundReading;
   // "1h 30m": minutes after hours, not meters.

@@ -309,7 +309,7 @@ const listOf = (text: string): string | null => {
 
 export const plainNumbers: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
-  if (!/[\d½¼¾⅓⅔⅕-⅞]/.test(core)) return null;
+  if (!/[\d½¼¾⅐-⅞]/.test(core)) return null;
   const owned = /^(?<number>\d{1,4})'s$/.exec(core)?.groups?.['number'];
   if (owned !== undefined) return sayIf(`${numberWords(owned)!}'s`);
   const quantity = quantityOf(core) ?? (/\.\d{3},/.test(core) ? quantityOf(withPoint(core)) : null);

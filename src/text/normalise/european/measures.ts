@@ -27,7 +27,7 @@ const rateOf = (grammar: Grammar, text: string): string | null => {
   return name === null || name === '' ? null : ` ${grammar.words.per} ${name}`;
 };
 
-const amountAndUnit = /^(?<amount>[^\p{L}°º%‰′″×/€£$¥]*[\d½¼¾⅓⅔⅕-⅞])\s?(?<unit>[\p{L}°º%‰′″×].*)$/u;
+const amountAndUnit = /^(?<amount>[^\p{L}°º%‰′″×/€£$¥]*[\d½¼¾⅐-⅞])\s?(?<unit>[\p{L}°º%‰′″×].*)$/u;
 
 /** `5km` in one token. */
 export const measureOf = (grammar: Grammar, text: string): string | null => {
@@ -63,7 +63,7 @@ export const measures =
   (grammar: Grammar): Rule =>
   (tokens, at) => {
     const { core } = tokens.at(at);
-    if (!/[\d½¼¾⅓⅔⅕-⅞]/.test(core)) return null;
+    if (!/[\d½¼¾⅐-⅞]/.test(core)) return null;
     const attached = measureOf(grammar, core);
     if (attached !== null) return { parts: [{ core: attached, tail: tailOfUnit(tokens, at) }] };
     const next = tokens.next(at);

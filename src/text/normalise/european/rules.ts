@@ -59,7 +59,7 @@ const plainNumbers =
   (grammar: Grammar): Rule =>
   (tokens, at) => {
     const { core } = tokens.at(at);
-    return /[\d½¼¾⅓⅔⅕-⅞]/.test(core) ? sayIf(amountOf(grammar, core)?.spoken ?? null) : null;
+    return /[\d½¼¾⅐-⅞]/.test(core) ? sayIf(amountOf(grammar, core)?.spoken ?? null) : null;
   };
 
 const groupOf = /^\d{3}(?:,\d+)?(?:[%€$£°]|\p{L}{1,3})?[.,;:!?)\]}"'’”»…]*$/u;
