@@ -9,7 +9,7 @@ export class CountedWarning {
   readonly #clock: Clock;
   readonly #log: Pick<Log, 'warn'>;
   /** Since the last line. */
-  #refused = 0;
+  #count = 0;
   #warnedMs = Number.NEGATIVE_INFINITY;
 
   constructor({ clock, log }: { readonly clock: Clock; readonly log: Pick<Log, 'warn'> }) {
@@ -18,12 +18,12 @@ export class CountedWarning {
   }
 
   /** Counts one, and writes `fields` of it where a line is due. */
-  refused(fields: Readonly<Record<string, unknown>>, message: string): void {
-    this.#refused++;
+  add(fields: Readonly<Record<string, unknown>>, message: string): void {
+    this.#count++;
     const nowMs = this.#clock();
     if (nowMs - this.#warnedMs < WARN_EVERY_MS) return;
     this.#warnedMs = nowMs;
-    this.#log.warn({ ...fields, refused: this.#refused }, message);
-    this.#refused = 0;
+    this.#log.warn({ ...fields, count: this.#count }, message);
+    this.#count = 0;
   }
 }

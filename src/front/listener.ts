@@ -126,7 +126,7 @@ class Gatekeeper {
     // The filter is called again for this end.
     res.close();
     this.#parts.metrics.refused(refusal);
-    this.#warning.refused(
+    this.#warning.add(
       { connectionsMax: connections.max, refusal, address },
       refusal === 'connectionPoolExhausted'
         ? 'too many connections: new ones are closed'

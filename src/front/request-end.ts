@@ -17,10 +17,8 @@ export interface EndingRequest extends Omit<
   readonly trace?: Readonly<Record<string, unknown>>;
 }
 
-export const endRequest = (
-  { clock, log, metrics }: Pick<Services, 'clock' | 'log' | 'metrics'>,
-  request: EndingRequest,
-): void => {
+export const endRequest = (services: Services, request: EndingRequest): void => {
+  const { clock, keylessLines, linesLeftOut, log, metrics } = services;
   const { characters, firstAudio, key, method, outcome, refusal, requestId } = request;
   const { route, startMs, status, trace, voice } = request;
   const times = firstAudio?.fields();
@@ -35,14 +33,19 @@ export const endRequest = (
       ...facts,
       ...{ keyId: key?.keyId, accountId: key?.accountId, voice, firstAudioMs: times?.firstAudioMs },
     });
-  log.info(
-    {
-      requestId,
-      ...trace,
-      keyId: key?.keyId,
-      ...{ route, method, status, outcome, refusal, characters, ...times, totalMs },
-    },
-    'request',
-  );
+  if (key === undefined && keylessLines.waitMs('') > 0)
+    linesLeftOut.add({ route }, 'lines of requests without a key were left out: there are too many');
+  else {
+    if (key === undefined) keylessLines.take('');
+    log.info(
+      {
+        requestId,
+        ...trace,
+        keyId: key?.keyId,
+        ...{ route, method, status, outcome, refusal, characters, ...times, totalMs },
+      },
+      'request',
+    );
+  }
   forgetLastMatch();
 };

@@ -1,4 +1,5 @@
 /** What all exchanges of one listener share. */
+import { Buckets } from '../buckets.js';
 import { KeyedBudget } from '../byte-budget.js';
 import type { ErrorShape } from '../api/error-shape.js';
 import type { Bounds } from '../limits.js';
@@ -8,6 +9,7 @@ import type { Clock } from '../monotonic.js';
 import { repeatedly } from '../slices.js';
 import { createTickActions, TickCount } from '../tick.js';
 import type { Connections } from './connections.js';
+import { CountedWarning } from './counted-warning.js';
 import type { KeysInUse } from './keys-in-use.js';
 import type { OriginPolicy } from './cors.js';
 import { Turns } from './turns.js';
@@ -40,6 +42,9 @@ export interface ListenerServices {
 /** The pulse beats this often between two re-arms. */
 const BEATS_A_REARM = 4;
 
+/** Log lines of requests without a key, at once, and the time for one more: a stranger must not fill the disk. */
+const KEYLESS_LINES = { atOnceMax: 500, everyMs: 20, countedMax: 1 };
+
 /** Further listeners take these with their own errors, and a prefix or a registry. They share the budgets. */
 export const createServices = (parts: ListenerServices) => {
   const { bounds, clock } = parts;
@@ -53,6 +58,8 @@ export const createServices = (parts: ListenerServices) => {
     routePrefix: '',
     /** Whether a proxy in front of the listener says where clients are. */
     isBehindProxy: false,
+    keylessLines: new Buckets({ ...KEYLESS_LINES, clock }),
+    linesLeftOut: new CountedWarning(parts),
     registry: new Registry<InFlight>(),
     pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock, bounds.sliceMsMax),
     /** What each account may use of this thread. */

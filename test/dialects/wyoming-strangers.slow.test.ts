@@ -69,7 +69,7 @@ t.test('a crowd of refused connections is one line in the log', async (t) => {
   t.match(warnings, [
     {
       message: 'a connection to the Wyoming port was refused',
-      fields: { address: '127.0.0.1', refusal: 'connectionPoolExhausted', refused: 1 },
+      fields: { address: '127.0.0.1', refusal: 'connectionPoolExhausted', count: 1 },
     },
   ]);
 });

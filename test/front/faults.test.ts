@@ -5,6 +5,7 @@ import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
 import type { Exchange } from '../../src/front/exchange.js';
 import { addHandler, type Handler } from '../../src/front/routes.js';
+import { endRequest } from '../../src/front/request-end.js';
 import { createServices } from '../../src/front/services.js';
 import { limits } from '../../src/limits.js';
 import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
@@ -188,4 +189,35 @@ t.test('a leaking backpressure gate ends its stream instead of filling the memor
   const response = await RawClient.ask(front.port, speak('/v1/tts/stream'));
   t.equal(response.status, 500);
   t.ok(front.speech.last.released);
+});
+
+t.test('requests without a key do not fill the log', (t) => {
+  const lines: LogLine[] = [];
+  let nowMs = 0;
+  const services = createServices({
+    keys: keysInUse(),
+    log: recordingLog(lines),
+    metrics: new Metrics(),
+    clock: () => nowMs,
+    bounds: limits,
+    connections: new ConnectionPool(limits.connectionsMax).listener(),
+    cors: new Cors([]),
+    errors: specificationErrors(limits),
+  });
+  const end = (key?: { keyId: number; accountId: number }) =>
+    endRequest(services, {
+      ...{ requestId: 'id', key, route: 'none', status: 404, outcome: 'complete' },
+      ...{ startMs: nowMs, firstAudio: undefined },
+    });
+  const count = (level: string) => lines.filter((line) => line.level === level).length;
+  for (let i = 0; i < 700; i++) end();
+  t.equal(count('info'), 500);
+  t.match(lines.at(-1), { level: 'warn', fields: { count: 1 } });
+  end({ keyId: 1, accountId: 1 });
+  t.equal(count('info'), 501, 'one with a key has its line');
+  nowMs += 10_000;
+  for (let i = 0; i < 700; i++) end();
+  t.equal(count('info'), 1_001);
+  t.match(lines.at(-1), { level: 'warn', fields: { count: 200 } }, 'the others are counted');
+  t.end();
 });

@@ -65,10 +65,7 @@ export class WyomingListener implements FurtherListener {
         const failures = new CountedWarning(this.#parts.shared.services);
         // Such as too many open files. Without a listener it would end the process.
         this.#server.on('error', (error: NodeJS.ErrnoException) =>
-          failures.refused(
-            { errorCode: error.code },
-            'a connection to the Wyoming port could not be accepted',
-          ),
+          failures.add({ errorCode: error.code }, 'a connection to the Wyoming port could not be accepted'),
         );
         const bound = (this.#server.address() as AddressInfo).port;
         if (this.#config.isReachable) this.#announce(bound);
@@ -124,7 +121,7 @@ export class WyomingListener implements FurtherListener {
     const refusal = isAllowed ? this.#counted.refusalOf(network) : 'addressNotAllowed';
     if (refusal !== null) {
       metrics.refused(refusal);
-      this.#refusals.refused(
+      this.#refusals.add(
         { address: plainAddress(remoteAddress), refusal },
         'a connection to the Wyoming port was refused',
       );
