@@ -90,7 +90,7 @@ export const limits = {
   threadHangMsMax: 10_000,
   /** Milliseconds between two checks of that. */
   watchdogBeatMs: 1_000,
-  /** Milliseconds that a synthesis thread may take to load its voices before it counts as hung. */
+  /** Milliseconds that a synthesis thread may take to load its voices before it counts as hung; half as many for each further pack. */
   voicesLoadMsMax: 60_000,
   /** Milliseconds that the process may take that tries a GPU at a start. */
   deviceTrialMsMax: 60_000,

@@ -140,7 +140,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   /**
    * Resolves when all threads have loaded their voices.
    * @throws the reason of a thread that could not, once no thread is loading
-   * @throws {VoicesHangError} if a load took longer than `voicesLoadMsMax`
+   * @throws {VoicesHangError} if a load took longer than it may
    */
   async loaded(): Promise<void> {
     while (!this.#isClosing && this.#isLoading) await once(this, 'changed');
@@ -303,7 +303,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   }
 
   #onHung(thread: SynthesisThread): void {
-    const { hungThreads, bounds, gpu, log } = this.#options;
+    const { hungThreads, gpu, log } = this.#options;
     const isLoading = !thread.isReady;
     const { steppingVoices, threadId } = thread;
     const isOutside = thread.abandon();
@@ -323,7 +323,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.#loadFaults.delete(thread);
     this.#logHung(thread, ended, { isLoading, isOutside, mayReplace, isFirstLoad });
     if (isFirstLoad) {
-      const message = `the voices were not loaded within ${bounds.voicesLoadMsMax / 1000} s`;
+      const message = 'the voices were not loaded in time: use fewer or smaller ones';
       this.#loadFaults.set(thread, new VoicesHangError(message));
     } else if (mayReplace) this.#startAnother();
     else {

@@ -393,9 +393,10 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
 
   /** Starts the deadline of a load. */
   #expectLoaded(): void {
-    const { watchdog, bounds } = this.#options;
+    const { bounds, packs, watchdog } = this.#options;
     this.#unwatch();
-    this.#unwatch = watchdog.expect(bounds.voicesLoadMsMax, () => this.emit('hung'));
+    const ms = (bounds.voicesLoadMsMax * (packs.length + 1)) / 2;
+    this.#unwatch = watchdog.expect(ms, () => this.emit('hung'));
   }
 
   #onDestroyed(): void {
