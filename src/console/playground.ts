@@ -226,7 +226,7 @@ export const socketAuthentication =
       key: null,
       keyLater: {
         // A cookie that is made up must take nothing from a user.
-        payer: sessions.nameIn(head) ?? 'strangers at the console',
+        payer: sessions.nameIn(head),
         lookUp: (revoke) => lookUp(revoke).catch(refusedSocket),
       },
       protocol: protocolOf(head, parts.bounds),

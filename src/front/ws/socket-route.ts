@@ -49,8 +49,8 @@ export interface SocketCaller {
 
 /** The key is looked up while the socket waits, unread. */
 export interface KeyLater {
-  /** The member whose budget pays for the longest messages. */
-  readonly payer: Member;
+  /** The member whose budget pays for the longest messages; `null`: it sends short ones only. */
+  readonly payer: Member | null;
   /** @param revoke ends the session of the socket */
   readonly lookUp: (revoke: () => void) => Promise<FoundKey | RefusedSocket>;
 }
@@ -214,7 +214,8 @@ const handshake = (
       onClosed: undefined,
       keylessFrames: 0,
     };
-    const messages = member === null ? 'keyless' : longOf === null ? 'short' : 'long';
+    const isKeyless = member === null && caller.keyLater === undefined;
+    const messages = isKeyless ? 'keyless' : longOf === null ? 'short' : 'long';
     res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', path.contexts.get(messages)!);
   });
 };
