@@ -395,8 +395,8 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   #expectLoaded(): void {
     const { bounds, packs, watchdog } = this.#options;
     this.#unwatch();
-    const ms = (bounds.voicesLoadMsMax * (packs.length + 1)) / 2;
-    this.#unwatch = watchdog.expect(ms, () => this.emit('hung'));
+    const loadMsMax = (bounds.voicesLoadMsMax * (packs.length + 1)) / 2;
+    this.#unwatch = watchdog.expect(loadMsMax, () => this.emit('hung'));
   }
 
   #onDestroyed(): void {

@@ -10,7 +10,7 @@ import { pocketTokeniser } from '../../../scripts/voices/fixtures/pocket-tokenis
 import { ipaPlace } from '../../../src/text/replacements.js';
 import { closeFiles } from '../../../src/threads/voices.js';
 import type { LoadedVoices } from '../../../workers/engines/engine.js';
-import { stateAfter } from '../../../workers/engines/pocket/states.js';
+import { bytesOf, stateAfter } from '../../../workers/engines/pocket/states.js';
 import { floatTensor } from '../../../workers/engines/tensors.js';
 import { Tokeniser, parseSentencePiece, parseVocabulary } from '../../../workers/engines/pocket/tokeniser.js';
 import { readPacks } from '../../../workers/engines/registry.js';
@@ -293,9 +293,11 @@ t.test('a state without a fixed size is bounded', (t) => {
     isOpen: true,
     fill: 0,
   } as const;
-  const after = (count: number) =>
-    stateAfter([spec], { out_state_0: floatTensor(new Float32Array(count), [count]) });
+  const after = (count: number, dims: readonly number[] = [0]) =>
+    stateAfter([{ ...spec, dims }], { out_state_0: floatTensor(new Float32Array(count), [count]) });
   t.equal(after(1_000)['state_0']!.data.length, 1_000);
+  t.equal(after(100_000, [100_000])['state_0']!.data.length, 100_000, 'as many as it begins with');
+  t.equal(bytesOf([{ ...spec, dims: [100_000] }]), 400_000);
   t.throws(() => after(100_000), /out_state_0 has 100000 values, and without a fixed size at most 16384/);
   t.end();
 });

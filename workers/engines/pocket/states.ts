@@ -33,14 +33,14 @@ export interface Corner {
 
 const elementBytes: Readonly<Record<StateType, number>> = { float32: 4, int64: 8, bool: 1 };
 
-/** Values of a tensor without a fixed size. In exports that were seen its length is the number of positions. */
+/** Values of a tensor without a fixed size, unless it begins with more. In exports that were seen its length is the number of positions. */
 const openValuesMax = 16_384;
 
+const valuesMaxOf = ({ dims, isOpen }: Pick<StateSpec, 'dims' | 'isOpen'>): number =>
+  Math.max(product(dims), isOpen ? openValuesMax : 0);
+
 export const bytesOf = (specs: readonly StateSpec[]): number =>
-  specs.reduce(
-    (sum, { type, dims, isOpen }) => sum + elementBytes[type] * (isOpen ? openValuesMax : product(dims)),
-    0,
-  );
+  specs.reduce((sum, spec) => sum + elementBytes[spec.type] * valuesMaxOf(spec), 0);
 
 const filled = ({ type, dims, fill }: StateSpec): Values => {
   const size = product(dims);
@@ -109,8 +109,9 @@ export const stateAfter = (specs: readonly StateSpec[], outputs: Readonly<Record
       const { length } = tensor.data;
       if (!isOpen && length !== product(dims))
         throw new Error(`${output} has ${length} values, not ${product(dims)}`);
-      if (isOpen && length > openValuesMax)
-        throw new Error(`${output} has ${length} values, and without a fixed size at most ${openValuesMax}`);
+      const valuesMax = valuesMaxOf({ dims, isOpen });
+      if (isOpen && length > valuesMax)
+        throw new Error(`${output} has ${length} values, and without a fixed size at most ${valuesMax}`);
       return [input, tensor];
     }),
   );
