@@ -152,7 +152,9 @@ void t.test('the store is damaged: requests are refused, never answered with 500
   renameSync(dataDir, away);
   mkdirSync(dataDir);
   writeFileSync(storePath(dataDir), 'no database at all, but a file with the name of one'.repeat(100));
-  t.equal(await reasonsOf(service), 'the store is damaged');
+  // A check between the two calls above found no file.
+  const isDamaged = async () => (await reasonsOf(service)) === 'the store is damaged';
+  t.ok(await until(isDamaged), 'the service says so');
   await nothingIsAdmitted(t, service, key);
   const speakers = await service.get('/v1/tts/speakers', { 'x-api-key': key });
   t.equal(speakers.status, 503);
