@@ -324,7 +324,7 @@ const loadPatiently = async (
 };
 
 const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: number, report: Report): void => {
-  const { executionProvider, graphs = new Map(), costs = new Map() } = voices;
+  const { executionProvider, faults = new Map(), graphs = new Map(), costs = new Map() } = voices;
   const longSteps = longStepsOf(voices);
   const { port1, port2 } = new MessageChannel();
   port1.on('message', ({ actor, port }: SynthesisControl) => actorPorts.add(actor, port));
@@ -333,7 +333,7 @@ const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: numbe
   report(
     {
       ...{ type: 'ready', control: port2, loadMs, loadedPacks },
-      ...{ executionProvider, graphs, longSteps, costs },
+      ...{ executionProvider, faults, graphs, longSteps, costs },
     },
     [port2],
   );

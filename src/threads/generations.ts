@@ -24,7 +24,7 @@ export interface Generation {
   readonly number: number;
   readonly voices: VoiceCatalogue;
   readonly packs: readonly VoicePack[];
-  /** These, and packs that are out: they made a thread hang, or several die. */
+  /** These, and packs that are out. */
   readonly loadedPacks: readonly VoicePack[];
   /** Of their files, by voice. */
   readonly identities: ReadonlyMap<string, string | undefined>;
@@ -218,6 +218,8 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     this.#loading = next;
     try {
       await next.pool.loaded();
+      const [out] = next.findings.slice(voices.findings.length);
+      if (out !== undefined) throw new Error(out.fault);
       if (cudaThreads(next) < cudaThreads(this.#current))
         throw new Error('CUDA cannot be used for them beside the current voices (see the log)');
     } catch (error) {
@@ -273,7 +275,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       contexts: 0,
       isClosing: false,
     };
-    pool.on('pack-hung', (pack) => this.#takeOut(live, pack));
+    pool.on('pack-out', (pack, loadFault) => this.#takeOut(live, pack, loadFault));
     pool.on('restart', () => this.#restarts++);
     pool.on('pack-loaded', (ms) => {
       this.#packLoads.count++;
@@ -293,17 +295,14 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return live;
   }
 
-  /** Its voices leave the catalogue, of each generation that has these files. */
-  #takeOut(live: Live, { name, stamp }: VoicePack): void {
-    const fault = 'it hung a thread, or ended several: it is read again when its files change';
+  /** Its voices leave the catalogue, of each generation that has these files, unless another load may succeed. */
+  #takeOut(live: Live, { name, stamp }: VoicePack, loadFault: string | null): void {
+    const fault = loadFault ?? 'it hung a thread, or ended several: it is read again when its files change';
     live.packs = live.packs.filter((pack) => pack.name !== name);
     live.voices = catalogueOf(live.packs);
     live.findings = [...live.findings, { pack: name, fault: `${name}: ${fault}` }];
-    this.#log.error(
-      { pack: name, generation: live.number },
-      'a voice pack is out: it hung a thread, or ended several',
-    );
-    if (stamp === undefined) return;
+    this.#log.error({ pack: name, generation: live.number, fault }, 'a voice pack is out');
+    if (stamp === undefined || loadFault !== null) return;
     this.emit('pack-hung', stamp, fault);
     for (const { pool } of this.#all) pool.takeOut((pack) => pack.stamp === stamp);
   }

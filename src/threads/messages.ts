@@ -159,6 +159,8 @@ export type SynthesisHello =
       readonly type: 'ready';
       readonly control: MessagePort;
       readonly loadMs: number;
+      /** Why packs could not be loaded, by their names. */
+      readonly faults: ReadonlyMap<string, string>;
       /** The provider that runs the models. */
       readonly executionProvider: Provider;
       /** Empty unless the provider is WebGPU. */

@@ -5,7 +5,7 @@
  * native code it cannot be ended, and another starts beside it. A thread that hangs in the pool's first load is not
  * replaced: the pool is then useless.
  *
- * A pack in whose step a thread hangs is out, and so is one in whose steps several die: it would do the same to the replacements.
+ * A pack is out that a thread cannot load, in whose step one hangs, or in whose steps several die: replacements would do the same.
  */
 import { EventEmitter, once } from 'node:events';
 import type { Clock } from '../monotonic.js';
@@ -63,8 +63,8 @@ interface SynthesisPoolEvents {
   changed: [];
   /** A job needed a pack that was not loaded. */
   'pack-loaded': [ms: number];
-  /** The pack made a thread hang, or several die: its jobs fail from now on. */
-  'pack-hung': [pack: VoicePack];
+  /** The jobs of the pack fail from now on. `null`: it made a thread hang, or several die. */
+  'pack-out': [pack: VoicePack, loadFault: string | null];
   /** A thread that died or hangs is replaced. */
   restart: [];
 }
@@ -85,7 +85,7 @@ export class VoicesHangError extends Error {
 /** The most threads that run long steps. */
 export const longThreadsOf = (threads: number): number => Math.max(1, threads - 1);
 
-const packIsOut: JobOutcome = { type: 'failed', reason: 'its voice pack hung a thread, or ended several' };
+const packIsOut: JobOutcome = { type: 'failed', reason: 'its voice pack is out: see the log' };
 
 const isOf = ({ voices }: VoicePack, voiceIds: readonly string[]): boolean =>
   voices.some(({ id }) => voiceIds.includes(id));
@@ -143,13 +143,10 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
    * @throws {VoicesHangError} if a load took longer than it may
    */
   async loaded(): Promise<void> {
-    while (!this.#isClosing && this.#isLoading) await once(this, 'changed');
+    const isLoading = () => this.ready.length + this.#loadFaults.size < this.#size;
+    while (!this.#isClosing && isLoading()) await once(this, 'changed');
     for (const error of this.#loadFaults.values()) throw error;
     this.#hasLoaded = true;
-  }
-
-  get #isLoading(): boolean {
-    return this.ready.length + this.#loadFaults.size < this.#size;
   }
 
   /** Another generation is the current one. If all threads of this one hang, its jobs fail instead of waiting. */
@@ -181,7 +178,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   /**
    * Fails the jobs of a pack, now and from now on. The default pack stays, because requests without a voice speak with it.
    */
-  takeOut(isPack: (pack: VoicePack) => boolean): void {
+  takeOut(isPack: (pack: VoicePack) => boolean, loadFault: string | null = null): void {
     const [, ...others] = this.#options.packs;
     const pack = others.find(isPack);
     if (pack === undefined || pack.voices.some(({ id }) => this.#outVoices.has(id))) return;
@@ -189,7 +186,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     for (const thread of this.#threads) thread.failJobs(this.#outVoices, packIsOut);
     for (const job of this.#waiting)
       if (this.#outVoices.has(job.request.settings.voiceId)) job.settle(packIsOut);
-    this.emit('pack-hung', pack);
+    this.emit('pack-out', pack, loadFault);
   }
 
   /**
@@ -248,8 +245,10 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   #start(): void {
     const thread = new SynthesisThread(this.#options);
     this.#threads.add(thread);
-    thread.on('ready', () => {
+    thread.on('ready', (faults) => {
       this.#loadFaults.delete(thread);
+      for (const [name, fault] of faults)
+        this.takeOut((pack) => pack.name === name, `a thread could not load it: ${fault}`);
       this.emit('thread', thread);
       this.#changed();
     });

@@ -157,9 +157,9 @@ const startThread = (entry: URL, workerData: SynthesisThreadData): ThreadOfJobs 
 };
 
 interface SynthesisThreadEvents {
-  /** Its voices are loaded: link it to the actor threads. */
-  ready: [];
-  /** It could not load its voices. It tries again. */
+  /** Its voices are loaded, but those of the packs with a fault: link it to the actor threads. */
+  ready: [faults: ReadonlyMap<string, string>];
+  /** It could not load the default voices. It tries again. */
   'load-failed': [reason: string];
   /** A job needed a pack that was not loaded. */
   'pack-loaded': [ms: number];
@@ -374,7 +374,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
         watchdog.watch(this.#vitals, () => this.emit('hung'));
         this.#unwatch = () => watchdog.unwatch(this.#vitals);
         log.debug({ threadId: this.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
-        this.emit('ready');
+        this.emit('ready', message.faults);
         return;
       }
       case 'pack-loaded': {

@@ -6,7 +6,7 @@
 import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Engine, EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
-import { batchVoice, longStep, longVoice, type Script } from './scripted-voices.js';
+import { batchVoice, longStep, longVoice, tornPack, type Script } from './scripted-voices.js';
 import { pause } from './waiting.js';
 
 export const LETTER_SAMPLES = 1_200;
@@ -52,6 +52,7 @@ const together: Engine['batches'] = {
 class ScriptedEngine implements LoadedVoices {
   readonly voices: LoadedVoices['voices'];
   readonly executionProvider: LoadedVoices['executionProvider'];
+  readonly faults: ReadonlyMap<string, string>;
   readonly #native: NativeGuard;
   readonly #thread: EngineThread;
   readonly #latch: Int32Array;
@@ -65,6 +66,9 @@ class ScriptedEngine implements LoadedVoices {
     this.voices = packs
       .flatMap((pack) => pack.voices)
       .map((voice) => (voice.id === longVoice ? { ...voice, longStep } : voice));
+    this.faults = new Map(
+      packs.filter(({ name }) => name === tornPack).map(({ name }) => [name, 'scripted fault of a pack']),
+    );
     const [pack] = packs;
     // A service under test reads real packs: they have no script.
     const script = pack?.engine === 'scripted' ? (pack.data as Script) : undefined;

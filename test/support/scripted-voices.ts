@@ -17,6 +17,8 @@ export interface Script {
 export const longVoice = 'long';
 /** The id of a voice whose segments are stepped together. The first sample of a chunk is their number. */
 export const batchVoice = 'batch';
+/** The name of a pack that no thread can load. */
+export const tornPack = 'torn';
 export const longStep = { ms: 150, speechMs: 250 };
 
 export interface ScriptedVoices extends Voices {

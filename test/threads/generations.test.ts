@@ -3,7 +3,7 @@ import t from 'tap';
 import type { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { lease, lettersOf, long, optionsOf, speak, startPlayed } from '../support/dispatch-bench.js';
-import { voicesByPack, voicesOf } from '../support/scripted-voices.js';
+import { tornPack, voicesByPack, voicesOf } from '../support/scripted-voices.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 import { eventually } from '../support/waiting.js';
 import { opened } from '../support/fake-speech.js';
@@ -332,7 +332,7 @@ const failing = (dispatcher: Dispatcher, voiceId: string, text: string) => {
   });
 };
 
-const isOut = { type: 'failed', reason: 'its voice pack hung a thread, or ended several' };
+const isOut = { type: 'failed', reason: 'its voice pack is out: see the log' };
 
 for (const [marker, hungThreads] of [
   ['!inside', 1],
@@ -374,6 +374,21 @@ for (const [marker, hungThreads] of [
     await eventually(() => generations.status().hungThreads === 0);
     t.ok(await dispatcher.close(endMs));
   });
+
+t.test('a pack that threads cannot load is out; a reload with one changes nothing', async (t) => {
+  const dispatcher = await startPlayed({ voices: voicesByPack(['scripted', tornPack]) });
+  const { generations } = dispatcher.threads;
+  t.same(dispatcher.voices.speakerIds, ['scripted']);
+  const fault = 'torn: a thread could not load it: scripted fault of a pack';
+  t.equal(generations.warnings().at(-1), `voices: ${fault}`);
+  t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
+  generations.on('pack-hung', () => t.fail('it is read again'));
+  t.ok(await generations.load(voicesByPack(['scripted', 'stranger'])));
+  await generations.settled();
+  await t.rejects(generations.load(voicesByPack(['scripted', tornPack])), { message: fault });
+  t.same(dispatcher.voices.speakerIds, ['scripted', 'stranger']);
+  t.ok(await dispatcher.close(endMs));
+});
 
 t.test('a pack in whose steps three threads die is out, and the default one stays', async (t) => {
   const dispatcher = await startPlayed({ voices: withStranger() });

@@ -80,6 +80,8 @@ export interface PackHold {
 
 /** The voices of all packs, loaded in one thread. */
 export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'> & {
+  /** Why packs could not be loaded, by their names. */
+  readonly faults?: ReadonlyMap<string, string>;
   /** The engines that bound their open segments. */
   readonly crowded?: readonly Pick<Engine, 'voices' | 'segmentsMax'>[];
   /** Where each graph runs, in words for the operator, by `PACK/GRAPH`. Absent unless the provider is WebGPU. */

@@ -70,18 +70,25 @@ export class LoadedPacks {
   /**
    * Loads each pack once. Then only `loadedMax` packs stay loaded: the default pack, and the first of the others by name.
    *
-   * @returns the engines of all packs. The engine of an unloaded pack has its properties, but cannot speak
-   * @throws {VoicePackError} the first that cannot be loaded
+   * @returns the engines of the packs, and by pack name why the others cannot be loaded. The engine of an unloaded pack has its
+   *   properties, but cannot speak
+   * @throws {VoicePackError} the default pack cannot be loaded
    */
-  async loadAll(): Promise<readonly Engine[]> {
+  async loadAll(): Promise<{ readonly engines: readonly Engine[]; readonly faults: Map<string, string> }> {
     const [first, ...others] = this.#places;
     const engines = new Map<Place, Engine>();
+    const faults = new Map<string, string>();
     for (const place of first === undefined ? [] : [first, ...others.toReversed()]) {
       const victim = this.size === this.#loadedMax ? this.#victim() : undefined;
       if (victim !== undefined) await this.#unload(victim, atOnce);
-      engines.set(place, await this.#load(place, atOnce));
+      try {
+        engines.set(place, await this.#load(place, atOnce));
+      } catch (error) {
+        if (place === first) throw error;
+        faults.set(place.pack.name, error instanceof Error ? error.message : String(error));
+      }
     }
-    return this.#places.map((place) => engines.get(place)!);
+    return { engines: this.#places.flatMap((place) => engines.get(place) ?? []), faults };
   }
 
   /** What the voices cost that were measured, by voice id. */
@@ -200,9 +207,14 @@ export class LoadedPacks {
         return made;
       });
     const engine = await format.load(pack, { ...this.#means, loading }, measured);
+    try {
+      if (this.#means.measuresCosts === true) place.cost ??= await measureCost(pack, engine);
+    } catch (error) {
+      await engine.release();
+      throw error;
+    }
     place.engine = engine;
     place.measured = engine.measured;
-    if (this.#means.measuresCosts === true) place.cost ??= await measureCost(pack, engine);
     place.lastUse = ++this.#uses;
     return engine;
   }

@@ -329,7 +329,7 @@ const providerOf = (engines: readonly Engine[], { provider, gpu }: EngineMeans):
  * Loads packs for the calling thread.
  *
  * @param loadedMax the most packs that are loaded at once: `hold` loads the others when they are needed
- * @throws {VoicePackError} in one line that names the file at fault
+ * @throws {VoicePackError} the default pack cannot be loaded: in one line that names the file at fault
  */
 export const loadPacks = async (
   packs: readonly VoicePack[],
@@ -346,8 +346,9 @@ export const loadPacks = async (
     means,
     loadedMax,
   );
-  const engines = await loaded.loadAll();
+  const { engines, faults } = await loaded.loadAll();
   return {
+    faults,
     voices: engines.flatMap(({ voices }) => voices),
     executionProvider: providerOf(engines, means),
     graphs: graphsOf(means.gpu),

@@ -124,6 +124,15 @@ t.test(
   },
 );
 
+t.test('a start goes on without a pack that cannot be loaded, but not without the default one', async (t) => {
+  const { format, shelf } = await shelfOf(['default', 'a', 'b'], 3);
+  format.broken = 'b';
+  const { engines, faults } = await shelf.loadAll();
+  t.strictSame([engines.length, [...faults]], [2, [['b', 'b: broken']]]);
+  format.broken = 'default';
+  await t.rejects(shelf.loadAll(), { message: 'default: broken' });
+});
+
 t.test('the pack that was not used for the longest time makes room; the default pack stays', async (t) => {
   const { format, hold } = await shelfOf(['default', 'a', 'b', 'c'], 3);
   release(await hold('b'));
