@@ -76,7 +76,7 @@ export const textOf = ({ account, balance, cause, keys }: Alert): string => {
   }
 };
 
-/** @returns the delivery whose attempt is due now; `null` if none is */
+/** @returns the delivery whose attempt is due now; `null` if none is. A last one of tomorrow is of a clock that was ahead */
 export const dueOf = (
   { deliveries }: Pick<Webhook, 'deliveries'>,
   cause: AlertCause,
@@ -84,7 +84,7 @@ export const dueOf = (
   newId: () => string,
 ): Delivery | null => {
   const last = deliveries[cause];
-  if (last === undefined || nowMs - last.firstAtMs >= DAY_MS)
+  if (last === undefined || Math.abs(nowMs - last.firstAtMs) >= DAY_MS)
     return { id: newId(), firstAtMs: nowMs, attempts: 0, nextAtMs: nowMs };
   return last.nextAtMs !== null && last.nextAtMs <= nowMs ? last : null;
 };

@@ -631,24 +631,29 @@ t.test('regular expressions do not keep the text of a client', (t) => {
 t.test('marks that wait count as text, and are given back with it', (t) => {
   const textBudget = new ByteBudget(100);
   const books = new Books();
-  const lease = new SocketLease({
-    admission: { admit: (_key, characters) => books.admit(characters) },
+  const parts = {
+    admission: { admit: (_key: unknown, characters: number) => books.admit(characters) },
     key: activeKey(7),
     requestId: 'request-1',
     charactersMax: 1_000,
     textBudget,
     onHeld: () => undefined,
-  });
+  };
+  const lease = new SocketLease(parts);
   const [one, other] = [lease.share(), lease.share()];
   t.equal(one.add(10, true, 60), null);
   t.equal(other.add(2, true, 60), 'textExhausted');
   t.equal(other.add(2, true, 6), null);
   t.equal(textBudget.taken, 78);
   one.settle(6, 'ada');
-  t.equal(textBudget.taken, 39, 'half of both');
-  other.close();
-  one.close();
+  t.equal(textBudget.taken, 72, 'which marks are left is not known');
+  other.drop(2);
+  t.equal(textBudget.taken, 64, 'a context gives back no marks of another');
+  one.settle(4, 'ada');
   t.equal(textBudget.taken, 0);
+  const large = new SocketLease({ ...parts, textBudget: new ByteBudget(10_000) }).share();
+  t.equal(large.add(500, true, 501), 'textExhausted', 'marks count on their socket, too');
+  t.equal(large.add(500, true, 500), null);
 
   const settings = { format: { encoding: 'pcm', sampleRateHz: 16_000 }, normalization: null } as const;
   const kind = { isMulti: true, isAuto: false, isSync: false, idleMsMax: null };

@@ -215,6 +215,7 @@ t.test('one message a day for each cause, with a bound on the attempts', (t) => 
   t.equal(ids, 2, 'attempts of a day are the same message');
   const done = after(delivery!, true, 0, bounds);
   t.equal(dueOf({ deliveries: { 'credit.low': done } }, 'credit.low', day, newId), null);
+  t.ok(dueOf({ deliveries: { 'credit.low': done } }, 'credit.low', -day, newId), 'the clock was ahead');
   t.ok(
     dueOf({ deliveries: { 'credit.low': done } }, 'credit.out', day, newId),
     'another cause is on its own',

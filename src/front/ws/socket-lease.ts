@@ -38,7 +38,7 @@ export class SocketLease {
   readonly #parts: SocketLeaseParts;
   #lease: GrowingLease | null = null;
   #unspoken = 0;
-  /** Taken of the budget for the marks of unspoken text. It is given back in step with that text. */
+  /** Taken of the budget for the marks of unspoken text. */
   #marked = 0;
   #settled = 0;
 
@@ -93,8 +93,8 @@ export class SocketLease {
    */
   add(characters: number, isSpeech: boolean, marked = 0): LeaseRefusal | null {
     const { charactersMax, textBudget } = this.#parts;
-    if (this.#unspoken + characters > charactersMax || !textBudget.take(characters + marked))
-      return 'textExhausted';
+    const all = this.#unspoken + characters + this.#marked + marked;
+    if (all > charactersMax || !textBudget.take(characters + marked)) return 'textExhausted';
     const refusal = this.#reserve(characters, isSpeech);
     if (refusal === null) {
       this.#unspoken += characters;
@@ -121,6 +121,12 @@ export class SocketLease {
     this.#lease?.refund(characters);
   }
 
+  /** The text of so many marks is spoken or dropped. */
+  unmark(marked: number): void {
+    this.#marked -= marked;
+    this.#parts.textBudget.giveBack(marked);
+  }
+
   /** Frees the slot and refunds unspoken text. Idempotent. */
   giveBack(): void {
     if (this.#lease === null) return;
@@ -144,11 +150,8 @@ export class SocketLease {
   }
 
   #remove(characters: number): void {
-    const isAll = characters === this.#unspoken;
-    const marked = isAll ? this.#marked : Math.floor((this.#marked * characters) / this.#unspoken);
     this.#unspoken -= characters;
-    this.#marked -= marked;
-    this.#parts.textBudget.giveBack(characters + marked);
+    this.#parts.textBudget.giveBack(characters);
   }
 }
 
@@ -156,6 +159,8 @@ export class SocketLease {
 export class LeaseShare implements Lease {
   readonly #socket: SocketLease;
   #unspoken = 0;
+  /** Of marks. Which of them are left is known only when no text is. */
+  #marked = 0;
 
   constructor(socket: SocketLease) {
     this.#socket = socket;
@@ -168,8 +173,10 @@ export class LeaseShare implements Lease {
   /** @see SocketLease.add */
   add(characters: number, isSpeech: boolean, marked = 0): LeaseRefusal | null {
     const refusal = this.#socket.add(characters, isSpeech, marked);
-    if (refusal === null) this.#unspoken += characters;
-    return refusal;
+    if (refusal !== null) return refusal;
+    this.#unspoken += characters;
+    this.#marked += marked;
+    return null;
   }
 
   settle(characters: number, voice: string): void {
@@ -196,6 +203,10 @@ export class LeaseShare implements Lease {
   #take(characters: number): number {
     const taken = Math.min(characters, this.#unspoken);
     this.#unspoken -= taken;
+    if (this.#unspoken === 0) {
+      this.#socket.unmark(this.#marked);
+      this.#marked = 0;
+    }
     return taken;
   }
 }

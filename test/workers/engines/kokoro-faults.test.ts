@@ -157,6 +157,11 @@ for (const [title, options, reason] of [
     /does not speak: .*not numbers, as some fp16 exports do: use the fp32/,
   ],
   ['silence', { isSilent: true }, /does not speak: it makes only silence/],
+  [
+    'far too many samples',
+    { tailSamples: 1_500_000 },
+    /does not speak: it makes 15\d{5} samples for \d+ sounds, more than a second for each/,
+  ],
 ] as const)
   t.test(`a model that makes ${title} is refused when it is loaded`, async (t) => {
     const pack = await readPack(t, { 'model.onnx': options, ...voice });

@@ -283,6 +283,9 @@ t.test('a text without a sound is silence, and a long word is cut into pieces', 
   const monster = await speak(voices, 'supercalifragilisticexpialidocious'.repeat(20));
   t.ok(monster.chunks.length > 3 && monster.chunks.every((chunk) => heardIn(chunk).ids.length <= 152));
   t.equal(monster.words.length, 1);
+  const shouted = await speak(voices, `Hello${'?!'.repeat(80)} friend.`);
+  t.equal(shouted.words.length, 2);
+  t.ok(shouted.chunks.every((chunk) => heardIn(chunk).ids.length <= 152));
   const { pcm, words } = await speak(voices, 'It cost 42 now', {
     spoken: [{ first: 1, last: 2, spoken: 'cost forty two' }],
   });
@@ -295,6 +298,18 @@ t.test('a sound keeps 10 ms before it and 30 ms after it', (t) => {
   const tokens = { ids: [1], tokenOf: [0] };
   t.equal(soundOf(raw, 0, tokens, null).pcm.length, 240 + 2_400 + 720);
   t.end();
+});
+
+t.test('durations that cannot be used count as none', async (t) => {
+  const tokens = { ids: [1, 2], tokenOf: [0, 1] };
+  const raw = new Float32Array(9_600).fill(0.5);
+  t.same(soundOf(raw, 0, tokens, null).spans, [
+    { start: 0, end: 4_800 },
+    { start: 4_800, end: 9_600 },
+  ]);
+  const voices = await load(await readPack(t, { 'model.onnx': { durations: 'zero' }, ...onnxVoices }));
+  const { words } = await speak(voices, hello.text);
+  t.ok(words.every(({ startSample, endSample }) => endSample > startSample));
 });
 
 t.test('a model that fails while it speaks fails that segment only', async (t) => {

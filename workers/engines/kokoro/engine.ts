@@ -41,6 +41,9 @@ export interface KokoroData {
 /** A step of up to this many times the target is not long: no thread needs to be kept free of it. */
 const longStepFactor = 2;
 
+/** A sound lasts a second at most, at normal pace: more samples would keep the thread for long. */
+const idSamplesMax = sampleRateHz;
+
 type NumberArray = Float32Array | Float64Array | BigInt64Array | Int32Array;
 
 export class KokoroEngine extends ModelEngine<LongStep> {
@@ -106,13 +109,17 @@ export class KokoroEngine extends ModelEngine<LongStep> {
     const made = await this.#model(feedsOf(shape, pieceIds.ids, ending, style, speed));
     const raw = made[shape.audio]?.data;
     if (!(raw instanceof Float32Array)) throw new Error(`it made no "${shape.audio}"`);
+    const count = 1 + pieceIds.ids.length + ending.length;
+    if (raw.length * speed > count * idSamplesMax)
+      throw new Error(`it makes ${raw.length} samples for ${count} sounds, more than a second for each`);
     if (!raw.every(Number.isFinite))
       throw new Error(
         'it makes values that are not numbers, as some fp16 exports do: use the fp32 or a quantised one',
       );
     const values = shape.durations === null ? undefined : (made[shape.durations]?.data as NumberArray);
-    const isWhole = values?.length === 1 + pieceIds.ids.length + ending.length;
-    return soundOf(raw, trimmedSamples, pieceIds, isWhole ? Array.from(values, Number) : null);
+    const durations = values?.length === count ? Array.from(values, Number) : null;
+    const isUsable = durations?.every((duration) => duration >= 0) === true && durations.some(Boolean);
+    return soundOf(raw, trimmedSamples, pieceIds, isUsable ? durations : null);
   }
 
   /**

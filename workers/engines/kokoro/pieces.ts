@@ -33,6 +33,8 @@ export interface Piece {
  */
 const firstIdsMax: readonly number[] = [48, 80];
 export const pieceIdsMax = 150;
+/** The most ids of the marks at either side of a word. A word with more than a piece holds could not be divided. */
+const marksMax = 16;
 /** A piece ends at its last mark, if that is beyond this share of the piece. */
 const markShareMin = 0.4;
 
@@ -70,9 +72,9 @@ export const tokensOf = (
     const { before, sounds, after } = spell(word, language);
     return divided({
       word: word.word,
-      before: idsOf(before, vocabulary),
+      before: idsOf(before, vocabulary).slice(-marksMax),
       sounds: idsOf(sounds, vocabulary),
-      after: idsOf(after, vocabulary),
+      after: idsOf(after, vocabulary).slice(0, marksMax),
       pause: pauseOf(word.after),
     });
   });

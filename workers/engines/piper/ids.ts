@@ -34,6 +34,9 @@ interface Symbol {
   readonly word: number;
 }
 
+/** Symbols of a cluster. The diphthongs of published voices have two or three. */
+const clusterSymbolsMax = 16;
+
 /** Merges neighbours that the voice has one symbol for: the longest that match. */
 const merged = (symbols: readonly Symbol[], clusters: ReadonlySet<string>, longest: number): Symbol[] => {
   const result: Symbol[] = [];
@@ -65,7 +68,8 @@ export class IdMaker {
     this.#symbolsMax = Math.floor((2 * symbolsMax) / Math.max(2, mostIds + padIds));
     const known = (clusters ?? []).filter((cluster) => this.#map.has(cluster.join('')));
     this.#clusters = new Set(known.map((cluster) => cluster.join('')));
-    this.#longestCluster = known.reduce((most, cluster) => Math.max(most, cluster.length), 1);
+    const longest = known.reduce((most, cluster) => Math.max(most, cluster.length), 1);
+    this.#longestCluster = Math.min(longest, clusterSymbolsMax);
   }
 
   /** Sentences of words as espeak-ng pronounces them. */

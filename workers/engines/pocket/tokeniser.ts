@@ -41,6 +41,8 @@ const pieceOf = (bytes: Buffer): Piece => {
   return piece;
 };
 
+/** UTF-16 units of a piece that is looked for. SentencePiece makes pieces of 16 by default. */
+const pieceUnitsMax = 64;
 /** Real vocabularies have some thousands. Each thread gets a copy, and the front thread makes it. */
 const piecesMax = 100_000;
 
@@ -140,7 +142,7 @@ export class Tokeniser {
         unitsMax = Math.max(unitsMax, text.length);
       }
     }
-    this.#unitsMax = unitsMax;
+    this.#unitsMax = Math.min(unitsMax, pieceUnitsMax);
   }
 
   encode(text: string): number[] {
