@@ -215,6 +215,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['a $5-million house', 'a five million dollar house'],
     ['a $20-a-day habit', 'a twenty dollar a day habit'],
     ['₹500', 'five hundred rupees'],
+    ['₦100, ₴5 or 20฿', 'one hundred naira, five hryvnias or twenty baht'],
   ],
   percentages: [
     ['50%', 'fifty percent'],

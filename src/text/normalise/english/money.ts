@@ -18,7 +18,7 @@ const currencyTable = wordTable(`
   € EUR: euro, euros, c; £: pound, pounds, p; GBP: British pound, British pounds, p; ¥: yen, yen;
   JPY: Japanese yen, Japanese yen; CNY: Chinese yuan, Chinese yuan; CHF: Swiss franc, Swiss francs;
   R$: Brazilian real, Brazilian reais; ₹: rupee, rupees; INR: Indian rupee, Indian rupees; ₽: ruble, rubles;
-  ₩: won, won; ₺: lira, lira; ₪: shekel, shekels; ₱: peso, pesos; ₿: bitcoin, bitcoins
+  ₩: won, won; ₺: lira, lira; ₪: shekel, shekels; ₱: peso, pesos; ₦: naira, naira; ₴: hryvnia, hryvnias; ฿: baht, baht; ₫: dong, dong; ₿: bitcoin, bitcoins
 `);
 
 const currencies = new Map<string, Currency>();
@@ -33,7 +33,7 @@ const scales = wordTable(`
 `);
 const scaleWords = wordSet('hundred thousand million billion trillion');
 
-const symbol = String.raw`(?:US|CA?|AU?|NZ|HK|S|R)?\$|[€£¥₹₽₩₺₪₱₿]|(?:USD|EUR|GBP|CAD|AUD|JPY|INR|CHF)(?=\d)`;
+const symbol = String.raw`(?:US|CA?|AU?|NZ|HK|S|R)?\$|[€£¥₹₽₩₺₪₱₦₴฿₫₿]|(?:USD|EUR|GBP|CAD|AUD|JPY|INR|CHF)(?=\d)`;
 const scale = String.raw`(?:k|mn|mm|m|bn|b|tn|t)`;
 const form = new RegExp(
   `^(?<sign>[-−–+~<>≈≤≥]?)(?<symbol>${symbol})(?<minus>[-−]?)(?<amount>${numberPattern})` +
@@ -42,7 +42,7 @@ const form = new RegExp(
   'iu',
 );
 const after = new RegExp(
-  `^(?<amount>[-−]?${numberPattern})(?<scale>${scale})?(?<symbol>[$€£¥₹₽₩₺₪₱₿]|[A-Z]{3})$`,
+  `^(?<amount>[-−]?${numberPattern})(?<scale>${scale})?(?<symbol>[$€£¥₹₽₩₺₪₱₦₴฿₫₿]|[A-Z]{3})$`,
   'u',
 );
 
