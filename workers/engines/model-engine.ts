@@ -41,6 +41,7 @@ export abstract class ModelEngine<Measured = true> implements Engine {
       this.measured = await this.warmUp();
       this.settle();
     } catch (error) {
+      await this.release();
       throw new VoicePackError(`${fault}: ${firstLine(error)}`);
     }
     return this;
