@@ -1,55 +1,110 @@
-/** Runs the engine over and over, with nothing around it. */
+/** Runs a part of the service over and over, with nothing around it: the engine, or the resampler and encoder of an actor. */
 import { setPriority } from 'node:os';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
+import type { AudioFormat } from '../../src/api/formats.js';
+import { settingsOf } from '../../src/api/speech-settings.js';
 import { limits } from '../../src/limits.js';
+import { Segmenter } from '../../src/text/segments.js';
 import { SYNTHESIS_NICENESS } from '../../src/threads/synthesis-thread.js';
 import { unguarded } from '../../src/threads/vitals.js';
-import { Segmenter } from '../../src/text/segments.js';
+import type { VoicePack } from '../../src/threads/voices.js';
+import { FRAME_MS_MAX } from '../../workers/actor/frame-maker.js';
+import { AudioPath } from '../../workers/audio/audio-path.js';
+import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { loadPacks, meansOf } from '../../workers/engines/registry.js';
 import type { DeviceData } from '../device.js';
-import { withCpuTime } from '../rig/cpu-clock.js';
-import type { VoicePack } from '../../src/threads/voices.js';
-import { settingsOf } from '../../src/api/speech-settings.js';
 
-export interface BareThreadData extends DeviceData {
+export interface BareEngineData extends DeviceData {
   readonly packs: readonly VoicePack[];
   readonly voice: string;
   readonly text: string;
-  /** [0]: 1 while the loop runs. */
-  readonly control: SharedArrayBuffer;
 }
 
-const { packs, executionProvider, gpu, voice, text, control } = workerData as BareThreadData;
+export interface BareEncoderData {
+  /** 16-bit samples of the engine. */
+  readonly speech: SharedArrayBuffer;
+  readonly sampleRateHz: number;
+}
+
+/** What a thread reports when it is stopped: milliseconds of speech, and of its CPU time. */
+export interface BareWork {
+  readonly audioMs: number;
+  readonly cpuMs: number;
+}
+
+const { control, data } = workerData as {
+  /** [0]: 1 while the loop runs. */
+  readonly control: SharedArrayBuffer;
+  readonly data: BareEngineData | BareEncoderData;
+};
 const running = new Int32Array(control);
-// The priority of this thread alone, as in the service: both yield to other programs alike.
-setPriority(SYNTHESIS_NICENESS);
-const voices = await loadPacks(
-  packs,
-  meansOf({ executionProvider, gpu, logLevel: 'warn', bounds: limits }, unguarded),
-);
-const segmenter = new Segmenter(limits);
-const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
 
 /** @returns milliseconds of speech made until the loop is stopped */
-const loop = async (): Promise<number> => {
-  let madeMs = 0;
-  for (let seed = 0; ; seed++) {
-    for (const segment of segments) {
-      const synthesis = voices.open({
-        ...segment,
-        settings: settingsOf({ voiceId: voice }),
-        seed,
-        utteranceSeed: seed,
-      });
-      for (;;) {
-        const chunk = await synthesis.step();
-        if (chunk === null) break;
-        if (Atomics.load(running, 0) === 0) return madeMs;
-        madeMs += (chunk.pcm.length * 1000) / synthesis.sampleRateHz;
+type Loop = (format: AudioFormat) => Promise<number>;
+
+const engineLoop = async (order: BareEngineData): Promise<Loop> => {
+  const { packs, executionProvider, gpu, voice, text } = order;
+  // The priority of this thread alone, as in the service: both yield to other programs alike.
+  setPriority(SYNTHESIS_NICENESS);
+  const voices = await loadPacks(
+    packs,
+    meansOf({ executionProvider, gpu, logLevel: 'warn', bounds: limits }, unguarded),
+  );
+  const segmenter = new Segmenter(limits);
+  const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
+  const settings = settingsOf({ voiceId: voice });
+  return async () => {
+    let madeMs = 0;
+    for (let seed = 0; ; seed++)
+      for (const segment of segments) {
+        const synthesis = voices.open({ ...segment, settings, seed, utteranceSeed: seed });
+        for (;;) {
+          const chunk = await synthesis.step();
+          if (chunk === null) break;
+          if (Atomics.load(running, 0) === 0) return madeMs;
+          madeMs += (chunk.pcm.length * 1000) / synthesis.sampleRateHz;
+        }
       }
-    }
-  }
+  };
 };
 
-parentPort?.on('message', () => void withCpuTime(loop).then((work) => parentPort?.postMessage(work)));
+const encoderLoop = async ({ sampleRateHz, speech }: BareEncoderData): Promise<Loop> => {
+  const samples = new Int16Array(speech);
+  const frameSamples = (sampleRateHz * FRAME_MS_MAX) / 1000;
+  await loadEncoders(limits);
+  return async (format) => {
+    let encodedSamples = 0;
+    for (;;) {
+      const path = new AudioPath(sampleRateHz, await createEncoder(format, sampleRateHz));
+      try {
+        for (let start = 0; start < samples.length; start += frameSamples) {
+          if (Atomics.load(running, 0) === 0) return (encodedSamples * 1000) / sampleRateHz;
+          const frame = samples.subarray(start, start + frameSamples);
+          path.encode(frame);
+          encodedSamples += frame.length;
+        }
+        path.finish();
+      } finally {
+        path.dispose();
+      }
+      // As between two messages: the pool of encoders prepares the one that was given back.
+      await nextTick();
+    }
+  };
+};
+
+const loop = await ('speech' in data ? encoderLoop(data) : engineLoop(data));
+
+const run = async (format: AudioFormat): Promise<BareWork> => {
+  const before = process.threadCpuUsage();
+  const audioMs = await loop(format);
+  const { user, system } = process.threadCpuUsage(before);
+  return { audioMs, cpuMs: (user + system) / 1000 };
+};
+
+parentPort?.on(
+  'message',
+  (format: AudioFormat) => void run(format).then((work) => parentPort?.postMessage(work)),
+);
 parentPort?.postMessage('ready');

@@ -4,9 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { sumOf } from '../rig/statistics.js';
-import type { BareEncoderData } from './bare-encoder-thread.js';
-import type { BareThreadData } from './bare-thread.js';
-import type { BareWork } from '../rig/cpu-clock.js';
+import type { BareEncoderData, BareEngineData, BareWork } from './bare-thread.js';
 
 export interface BareFigures {
   /** Seconds of speech a second, all threads together. */
@@ -16,7 +14,7 @@ export interface BareFigures {
 }
 
 /** Threads that do one thing over and over, with nothing around it. */
-export class BareLoop<Job> {
+export class BareLoop {
   readonly #threads: readonly Worker[];
   readonly #control: Int32Array;
 
@@ -25,21 +23,24 @@ export class BareLoop<Job> {
     this.#control = control;
   }
 
-  static async start<Job>(entry: URL, threadCount: number, data: object): Promise<BareLoop<Job>> {
+  /** @param threadCount the number of the service's threads that do this */
+  static async start(threadCount: number, data: BareEngineData | BareEncoderData): Promise<BareLoop> {
     const control = new SharedArrayBuffer(4);
+    const entry = new URL('./bare-thread.js', import.meta.url);
     const threads = Array.from(
       { length: threadCount },
-      () => new Worker(entry, { workerData: { ...data, control } }),
+      () => new Worker(entry, { workerData: { data, control } }),
     );
     await Promise.all(threads.map((thread) => once(thread, 'message')));
     return new BareLoop(threads, new Int32Array(control));
   }
 
-  async measure(durationMs: number, job: Job): Promise<BareFigures> {
+  /** @param format of an encoder */
+  async measure(durationMs: number, format?: AudioFormat): Promise<BareFigures> {
     Atomics.store(this.#control, 0, 1);
     const startedMs = performance.now();
     const made = this.#threads.map((thread) => {
-      thread.postMessage(job);
+      thread.postMessage(format);
       return once(thread, 'message') as Promise<[BareWork]>;
     });
     await sleep(durationMs);
@@ -56,20 +57,3 @@ export class BareLoop<Job> {
     await Promise.all(this.#threads.map((thread) => thread.terminate()));
   }
 }
-
-export type BareEngine = BareLoop<'run'>;
-
-/** @param threadCount the number of the service's synthesis threads */
-export const startBareEngine = (
-  threadCount: number,
-  data: Omit<BareThreadData, 'control'>,
-): Promise<BareEngine> => BareLoop.start(new URL('./bare-thread.js', import.meta.url), threadCount, data);
-
-export type BareEncoder = BareLoop<AudioFormat>;
-
-/** @param threadCount the number of the service's actor threads */
-export const startBareEncoder = (
-  threadCount: number,
-  data: Omit<BareEncoderData, 'control'>,
-): Promise<BareEncoder> =>
-  BareLoop.start(new URL('./bare-encoder-thread.js', import.meta.url), threadCount, data);

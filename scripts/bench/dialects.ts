@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endpointsOf, firstAudioMs, type Endpoint } from '../rig/endpoints.js';
 import type { Service } from '../rig/service.js';
-import { percentile } from '../rig/statistics.js';
+import { median } from '../rig/statistics.js';
 import { sentence } from '../rig/texts.js';
-import { type Row, barredRow, row, ms } from './report.js';
+import { ms, row, spread, type Row } from './report.js';
 import type { Target } from './streams.js';
 
 /** Milliseconds that a dialect may add to the first audio of the public port. */
@@ -30,16 +30,14 @@ export const measureDialects = async (target: Target, service: Service): Promise
       if (round >= WARM_UP_ROUNDS) times.push(took);
       await sleep(PAUSE_MS);
     }
-  const spread = (times: readonly number[]) =>
-    `p50 ${ms(percentile(times, 0.5))}, p95 ${ms(percentile(times, 0.95))}`;
   return kinds.flatMap(([publicEndpoint, ...dialects]) => {
     const publicTimes = figures.get(publicEndpoint)!;
     return [
       row(`First audio, ${publicEndpoint.name}`, spread(publicTimes)),
       ...dialects.map((endpoint) => {
         const times = figures.get(endpoint)!;
-        const addedMs = percentile(times, 0.5) - percentile(publicTimes, 0.5);
-        return barredRow(
+        const addedMs = median(times) - median(publicTimes);
+        return row(
           `First audio, ${endpoint.name}`,
           `${spread(times)} (${addedMs < 0 ? '' : '+'}${ms(addedMs)})`,
           `p50 within ${ADDED_MS_MAX} ms of the public port`,

@@ -2,15 +2,15 @@
 import type { AudioFormat } from '../../src/api/formats.js';
 import { resolveFormat } from '../../src/api/formats.js';
 import { limits } from '../../src/limits.js';
-import { type BareEncoder, type BareFigures, startBareEncoder } from './bare.js';
-import { exchange, jsonOf, speechRequest } from '../rig/http.js';
-import { type CpuTimes, type ThreadRole, cpuShares, readCpuTimes } from '../rig/process-facts.js';
+import { BareLoop, type BareFigures } from './bare.js';
+import { type CpuTimes, type ThreadRole, cpuShares, cpuTimesOf } from '../rig/process-facts.js';
 import type { Service } from '../rig/service.js';
 import { median } from '../rig/statistics.js';
 import { throughputText } from '../rig/texts.js';
 import type { Load } from './load.js';
-import { type Row, row } from './report.js';
+import { row, type Row } from './report.js';
 import type { Target } from './streams.js';
+import { samplesOf } from './throughput.js';
 
 const encodings = ['pcm', 'mulaw', 'mp3', 'opus'] as const;
 const runs = 3;
@@ -31,11 +31,8 @@ export const describeFormat = (format: AudioFormat): string => {
 };
 
 /** Speech at the rate of the engine. */
-const speak = async ({ keys, port, voice }: Target, sampleRateHz: number): Promise<SharedArrayBuffer> => {
-  const format: AudioFormat = { encoding: 'pcm', sampleRateHz };
-  const request = speechRequest({ key: keys[0]!, voice, text: throughputText, path: '/v1/tts', format });
-  const { audio } = jsonOf(await exchange(port, request)) as { audio: string };
-  const bytes = Buffer.from(audio, 'base64');
+const speak = async (target: Target, sampleRateHz: number): Promise<SharedArrayBuffer> => {
+  const bytes = await samplesOf(target, target.keys[0]!, throughputText, sampleRateHz);
   const speech = new SharedArrayBuffer(bytes.length);
   new Uint8Array(speech).set(bytes);
   return speech;
@@ -53,7 +50,7 @@ const measureInTurns = async (
   load: Load,
   target: Target,
   service: Service,
-  bare: BareEncoder,
+  bare: BareLoop,
 ): Promise<Measured[]> => {
   const measured = encodings.map((encoding): Measured => ({
     format: defaultFormat(encoding),
@@ -65,19 +62,19 @@ const measureInTurns = async (
   for (let run = 0; run < runs; run++) {
     for (const { format, ...figures } of measured) {
       figures.bare.push(await bare.measure(bareMs, format));
-      const before = readCpuTimes(service.pid);
+      const before = cpuTimesOf(service.pid);
       const order = { target: { ...target, format }, text: throughputText, connections };
       figures.service.push(await load.call('throughput', { ...order, durationMs: serviceMs }));
-      const after = readCpuTimes(service.pid);
-      if (before !== null && after !== null) figures.shares.push(cpuShares(before, after));
+      figures.shares.push(cpuShares(before, cpuTimesOf(service.pid)));
     }
   }
   return measured;
 };
 
 const sharesText = (shares: readonly CpuTimes[]): string => {
-  if (shares.length === 0) return '';
   const percent = (role: ThreadRole) => `${(median(shares.map((times) => times[role])) * 100).toFixed(0)} %`;
+  // Not every system reports it.
+  if (Number.isNaN(shares[0]!.front)) return '';
   return `; CPU: front ${percent('front')}, actors ${percent('actor')}, synthesis ${percent('synthesis')}`;
 };
 
@@ -90,7 +87,7 @@ export const measureEncodings = async (
   actorThreads: number,
 ): Promise<Row[]> => {
   const speech = await speak(target, engineSampleRateHz);
-  const bare = await startBareEncoder(actorThreads, { speech, sampleRateHz: engineSampleRateHz });
+  const bare = await BareLoop.start(actorThreads, { speech, sampleRateHz: engineSampleRateHz });
   try {
     const measured = await measureInTurns(load, target, service, bare);
     return measured.map(({ format, ...figures }) => {

@@ -1,8 +1,11 @@
 /**
- * Entry of the process that measures an engine in batches and one segment at a time, in turns: batches on a GPU or on the CPU,
- * single segments on the CPU. A driver may end it. Writes a line of JSON for each measurement.
+ * The process that measures an engine in batches and one segment at a time, in turns: batches on a GPU or on the CPU, single
+ * segments on the CPU. A driver may end it.
  */
+import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { settingsOf } from '../../src/api/speech-settings.js';
 import { limits } from '../../src/limits.js';
+import { monotonicMs } from '../../src/monotonic.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { GpuState } from '../../src/threads/gpu.js';
 import { unguarded } from '../../src/threads/vitals.js';
@@ -13,17 +16,14 @@ import type {
   LoadedVoices,
   SegmentSynthesis,
 } from '../../workers/engines/engine.js';
-import { sizesTo } from '../../workers/engines/windows.js';
-import { createSessionOf, gpuOptionsOf } from '../../workers/engines/onnx.js';
-import { loadPacks, readPacks } from '../../workers/engines/registry.js';
-import { monotonicMs } from '../../src/monotonic.js';
-import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { elementTypes } from '../../workers/engines/graph/model.js';
 import { modelMessage } from '../../workers/engines/graph/write.js';
-import { cpuTimeMs } from '../rig/cpu-clock.js';
-import { median } from '../rig/statistics.js';
+import { createSessionOf, gpuOptionsOf } from '../../workers/engines/onnx.js';
+import { loadPacks, readPacks } from '../../workers/engines/registry.js';
+import { cpuTimeMs } from '../rig/process-facts.js';
+import { serveLoad, type LoadProcess } from '../rig/load-process.js';
+import { median, sumOf } from '../rig/statistics.js';
 import { GraphBuilder } from '../voices/fixtures/graph-builder.js';
-import { settingsOf } from '../../src/api/speech-settings.js';
 
 export interface GpuOrder {
   readonly modelsDir: string;
@@ -33,66 +33,58 @@ export interface GpuOrder {
   readonly batchMax: number;
   /** Where batches run. */
   readonly device: 'gpu' | 'cpu';
-  /** Rounds of a measurement begin until this many milliseconds have passed: of CPU time, if batches run on the CPU. */
-  readonly durationMs: number;
-  /** Whether it measures copies to the device, too. */
-  readonly copies: boolean;
 }
 
-export type GpuLine =
-  | {
-      readonly type: 'copied';
-      /** Milliseconds of a run that computes nothing, with four bytes in and out, and with a MiB. */
-      readonly emptyMs: number;
-      readonly mebibyteMs: number;
-    }
-  | {
-      readonly type: 'loaded';
-      readonly loadMs: number;
-      /** Where each graph runs. */
-      readonly graphs: readonly string[];
-    }
-  | {
-      readonly type: 'measured';
-      readonly size: number;
-      /** One at a time. */
-      readonly single: SpeechFigures;
-      readonly batched: SpeechFigures;
-    };
-
-export interface SpeechFigures {
-  /** Seconds of audio a second. */
-  readonly throughput: number;
-  /** Milliseconds until all of a batch have their first audio. */
-  readonly firstAudioMs: number;
+/** The voices of an order: with batches, and as the service has them without a GPU. */
+interface Loaded {
+  readonly order: GpuOrder;
+  readonly inBatches: LoadedVoices;
+  readonly oneByOne: LoadedVoices;
+  /** On the CPU, its time: other work of the machine changes it little. */
+  readonly clock: () => number;
 }
 
-const order = JSON.parse(process.argv[2]!) as GpuOrder;
-const tell = (line: GpuLine) => process.stdout.write(`${JSON.stringify(line)}\n`);
+let loaded: Loaded | undefined;
 
-const segmenter = new Segmenter(limits, false, 'en');
-const segments = [...segmenter.push(order.text), ...segmenter.end()].filter(({ speak }) => speak);
+/** What is meant for the GPU. */
+const createOnCpu: NonNullable<GpuMeans['createSession']> = (source, options) =>
+  createSessionOf(source, { ...options, executionProviders: ['cpu'] });
 
-/** On the CPU, its time: other work of the machine changes it little. */
-const clock = order.device === 'cpu' ? cpuTimeMs : monotonicMs;
-
-let seeds = 0;
-const requestOf = (place: number) => {
-  const settings = settingsOf({ voiceId: order.voice });
-  const seed = ++seeds;
-  return { ...segments[place % segments.length]!, settings, seed, utteranceSeed: seed };
+/** @returns how long it took to load the voice for batches, and where each graph runs */
+const load = async (order: GpuOrder): Promise<{ loadMs: number; graphs: readonly string[] }> => {
+  const { packs } = await readPacks(order);
+  const pack = packs.find(({ voices }) => voices.some(({ id }) => id === order.voice))!;
+  const log = {
+    debug: () => undefined,
+    warn: (...line: unknown[]) => void process.stderr.write(`${JSON.stringify(line)}\n`),
+  };
+  const loadWith = (more: Partial<EngineMeans>) =>
+    loadPacks([pack], { provider: 'cpu', native: unguarded, log, bounds: limits, ...more });
+  const startedMs = monotonicMs();
+  const inBatches = await loadWith({
+    provider: 'webgpu',
+    gpu: {
+      ...{ state: new GpuState(), graphs: 'all', batchMax: order.batchMax },
+      ...{ cudaDevice: null, placements: new Map() },
+      ...(order.device === 'cpu' && { createSession: createOnCpu }),
+    },
+  });
+  const loadMs = monotonicMs() - startedMs;
+  const clock = order.device === 'cpu' ? cpuTimeMs : monotonicMs;
+  loaded = { order, inBatches, oneByOne: await loadWith({}), clock };
+  return { loadMs, graphs: [...inBatches.graphs!.values()] };
 };
 
 /** Steps segments until all are over, those with equal windows together. @returns milliseconds of audio, and until the first */
 const speakAll = async (
   open: readonly SegmentSynthesis[],
   batches: Engine['batches'],
+  clock: () => number,
 ): Promise<{ audioMs: number; firstMs: number }> => {
   const startedMs = clock();
   const silent = new Set(open);
   let left = open;
-  let audioMs = 0;
-  let firstMs = 0;
+  let [audioMs, firstMs] = [0, 0];
   while (left.length > 0) {
     const [first] = left;
     const batch = left.filter(({ window }) => window === first!.window);
@@ -113,32 +105,54 @@ const speakAll = async (
   return { audioMs, firstMs };
 };
 
-/** Sums of rounds. */
-class Figures {
-  #audioMs = 0;
-  #passedMs = 0;
-  readonly #firstMs: number[] = [];
+let seeds = 0;
 
-  async round(voices: LoadedVoices, size: number, together: boolean): Promise<void> {
-    const open = Array.from({ length: size }, (_, place) => voices.open(requestOf(place)));
-    const startedMs = clock();
-    // On the CPU a thread steps one segment at a time.
-    for (const group of together ? [open] : open.map((segment) => [segment])) {
-      const { audioMs, firstMs } = await speakAll(group, voices.batchesOf?.(order.voice));
-      this.#audioMs += audioMs;
-      this.#firstMs.push(firstMs);
+/** Rounds begin until so many milliseconds have passed: of CPU time, if batches run on the CPU. */
+const measure = async ({ durationMs, size }: { readonly durationMs: number; readonly size: number }) => {
+  const { clock, inBatches, oneByOne, order } = loaded!;
+  const segmenter = new Segmenter(limits, false, 'en');
+  const segments = [...segmenter.push(order.text), ...segmenter.end()].filter(({ speak }) => speak);
+  const settings = settingsOf({ voiceId: order.voice });
+  const ways = ([oneByOne, inBatches] as const).map((voices) => ({
+    voices,
+    audioMs: [] as number[],
+    firstMs: [] as number[],
+    passedMs: 0,
+  }));
+  const begunMs = clock();
+  do {
+    for (const way of ways) {
+      const open = Array.from({ length: size }, (_, place) => {
+        const seed = ++seeds;
+        return way.voices.open({
+          ...segments[place % segments.length]!,
+          settings,
+          seed,
+          utteranceSeed: seed,
+        });
+      });
+      const startedMs = clock();
+      // Without batches a thread steps one segment at a time.
+      for (const group of way.voices === inBatches ? [open] : open.map((segment) => [segment])) {
+        const { audioMs, firstMs } = await speakAll(group, way.voices.batchesOf?.(order.voice), clock);
+        way.audioMs.push(audioMs);
+        way.firstMs.push(firstMs);
+      }
+      way.passedMs += clock() - startedMs;
     }
-    this.#passedMs += clock() - startedMs;
-  }
+  } while (clock() - begunMs < durationMs);
+  const [single, batched] = ways.map(({ audioMs, firstMs, passedMs }) => ({
+    /** Seconds of audio a second. */
+    throughput: sumOf(audioMs) / passedMs,
+    /** Milliseconds until all of a batch have their first audio. */
+    firstAudioMs: firstMs.toSorted((a, b) => a - b)[firstMs.length >> 1]!,
+  }));
+  return { single: single!, batched: batched! };
+};
+export type Measured = Awaited<ReturnType<typeof measure>>;
 
-  get made(): SpeechFigures {
-    const sorted = this.#firstMs.toSorted((a, b) => a - b);
-    return { throughput: this.#audioMs / this.#passedMs, firstAudioMs: sorted[sorted.length >> 1]! };
-  }
-}
-
-/** Medians of runs on the GPU that do little but copy a tensor there and back. */
-const measureCopies = async (): Promise<{ emptyMs: number; mebibyteMs: number }> => {
+/** Medians of runs on the GPU that do little but copy a tensor there and back: of four bytes, and of a MiB. */
+const copies = async (): Promise<{ emptyMs: number; mebibyteMs: number }> => {
   const graph = new GraphBuilder(1);
   const x = graph.input('x', elementTypes.float32, ['count']);
   const outputs = [{ name: 'y', type: elementTypes.float32, dims: ['count'] }];
@@ -160,38 +174,7 @@ const measureCopies = async (): Promise<{ emptyMs: number; mebibyteMs: number }>
   return { emptyMs, mebibyteMs };
 };
 
-const { packs } = await readPacks(order);
-const pack = packs.find(({ voices }) => voices.some(({ id }) => id === order.voice))!;
-const quiet = {
-  debug: () => undefined,
-  warn: (...line: unknown[]) => void process.stderr.write(`${JSON.stringify(line)}\n`),
-};
-const load = (more: Partial<EngineMeans>) =>
-  loadPacks([pack], { provider: 'cpu', native: unguarded, log: quiet, bounds: limits, ...more });
+const calls = { load, measure, copies };
+export type GpuProcess = LoadProcess<typeof calls>;
 
-/** What is meant for the GPU. */
-const createOnCpu: NonNullable<GpuMeans['createSession']> = (source, options) =>
-  createSessionOf(source, { ...options, executionProviders: ['cpu'] });
-
-const startedMs = monotonicMs();
-const inBatches = await load({
-  provider: 'webgpu',
-  gpu: {
-    ...{ state: new GpuState(), graphs: 'all', batchMax: order.batchMax },
-    ...{ cudaDevice: null, placements: new Map() },
-    ...(order.device === 'cpu' && { createSession: createOnCpu }),
-  },
-});
-tell({ type: 'loaded', loadMs: monotonicMs() - startedMs, graphs: [...inBatches.graphs!.values()] });
-const oneByOne = await load({});
-for (const size of sizesTo(order.batchMax)) {
-  const [single, batched] = [new Figures(), new Figures()];
-  const begunMs = clock();
-  do {
-    await single.round(oneByOne, size, false);
-    await batched.round(inBatches, size, true);
-  } while (clock() - begunMs < order.durationMs);
-  tell({ type: 'measured', size, single: single.made, batched: batched.made });
-}
-if (order.copies) tell({ type: 'copied', ...(await measureCopies()) });
-process.stdout.write('', () => process.exit(0));
+serveLoad(calls);

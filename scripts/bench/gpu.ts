@@ -1,17 +1,15 @@
 /** Engines in batches, on a GPU and on the CPU, against single segments on the CPU, without a service. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import type { Config } from '../../src/config.js';
 import { isSoftware } from '../../src/threads/device.js';
+import { sizesTo } from '../../workers/engines/windows.js';
 import { deviceFor } from '../device.js';
+import { LoadProcess } from '../rig/load-process.js';
 import { inScratch } from '../rig/machine.js';
 import { mediumShape, piperModel, smallShape, writePiper } from '../voices/fixtures/piper.js';
-import type { GpuLine, GpuOrder } from './gpu-process.js';
+import type { GpuOrder, GpuProcess, Measured } from './gpu-process.js';
 import { measureNets } from './nets.js';
-import { type Row, row } from './report.js';
+import { row, type Row } from './report.js';
 
 /** On the CPU. */
 const cpuBatchMax = 8;
@@ -27,65 +25,62 @@ const measures = {
 } as const;
 const softwareBatchMax = 2;
 
-const round = (value: number) => (value >= 100 ? value.toFixed(0) : value.toPrecision(2));
-
-const nameOf = (size: number) => (size === 1 ? 'one alone' : `batches of ${size}`);
+const round = (value: number): string => (value >= 100 ? value.toFixed(0) : value.toPrecision(2));
 
 /** On the CPU a batch must pay for what it delays: without it, the first of its segments has audio after one step. */
-const cpuFigure = ({ size, single, batched }: GpuLine & { type: 'measured' }): string => {
+const cpuFigure = (size: number, { batched, single }: Measured): string => {
   const cost = single.throughput / batched.throughput;
   const meanMs = ((size + 1) / 2) * single.firstAudioMs;
   return `${cost.toFixed(2)} of the CPU time of single steps; first audio of all after ${round(batched.firstAudioMs)} ms of CPU (one by one after ${round(meanMs)} ms in the mean)`;
 };
 
-const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
-  const entry = fileURLToPath(new URL('./gpu-process.js', import.meta.url));
-  const child = spawn(process.execPath, [entry, JSON.stringify(order)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, ORT_DISABLE_TELEMETRY: '1' },
-  });
-  const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+const gpuFigure = ({ batched, single }: Measured): string => {
+  const figure = (of: keyof typeof batched, unit: string) =>
+    `${round(batched[of])} ${unit} (one CPU thread ${round(single[of])})`;
+  return `${figure('throughput', 'audio s/s')}, which is as many listeners at most; first audio of all after ${figure('firstAudioMs', 'ms')}`;
+};
+
+/** @param copies whether it measures copies to the device, too */
+const rowsOf = async (
+  title: string,
+  order: GpuOrder,
+  durationMs: number,
+  copies: boolean,
+): Promise<Row[]> => {
+  const engine: GpuProcess = new LoadProcess(new URL('./gpu-process.js', import.meta.url));
+  const onGpu = order.device === 'gpu';
   const rows: Row[] = [];
-  for await (const text of createInterface(child.stdout)) {
-    const line = JSON.parse(text) as GpuLine;
-    if (line.type === 'loaded') {
-      if (order.device === 'cpu') continue;
-      const count = line.graphs.filter((place) => place === 'GPU').length;
+  try {
+    const { graphs, loadMs } = await engine.call('load', order);
+    const placed = graphs.filter((place) => place === 'GPU').length;
+    if (onGpu)
       rows.push(
         row(
           `${title}: load on the GPU, with each size of a batch`,
-          `${(line.loadMs / 1_000).toFixed(1)} s; ${count} of ${line.graphs.length} graphs on it`,
+          `${(loadMs / 1_000).toFixed(1)} s; ${placed} of ${graphs.length} graphs on it`,
         ),
       );
-      continue;
+    for (const size of sizesTo(order.batchMax)) {
+      const measured = await engine.call('measure', { size, durationMs });
+      const what = `${title}${onGpu ? '' : ', on the CPU'}: ${size === 1 ? 'one alone' : `batches of ${size}`}`;
+      rows.push(row(what, onGpu ? gpuFigure(measured) : cpuFigure(size, measured)));
     }
-    if (line.type === 'copied') {
-      const { emptyMs, mebibyteMs } = line;
+    if (copies) {
+      const { emptyMs, mebibyteMs } = await engine.call('copies');
       rows.push(
         row(
           'A copy of a MiB to the device and back',
           `${round(Math.max(0, mebibyteMs - emptyMs))} ms more than with four bytes (${round(emptyMs)} ms)`,
         ),
       );
-      continue;
     }
-    const { size, single, batched } = line;
-    const figure = (of: keyof typeof batched, unit: string) =>
-      `${round(batched[of])} ${unit} (one CPU thread ${round(single[of])})`;
-    if (order.device === 'cpu') {
-      rows.push(row(`${title}, on the CPU: ${nameOf(size)}`, cpuFigure(line)));
-      continue;
-    }
-    rows.push(
-      row(
-        `${title}: ${size === 1 ? 'one alone' : `batches of ${size}`}`,
-        `${figure('throughput', 'audio s/s')}, which is as many listeners at most; first audio of all after ${figure('firstAudioMs', 'ms')}`,
-      ),
-    );
+  } catch (error) {
+    const [first = '', ...stack] = (error as Error).message.split('\n');
+    rows.push(row(title, `not measured: ${first}`));
+    process.stderr.write(stack.map((line) => `${line}\n`).join(''));
+  } finally {
+    engine.close();
   }
-  const [code, signal] = await ended;
-  if (code !== 0)
-    rows.push(row(title, `the process that measured it ended with ${signal ?? `code ${code}`}`));
   return rows;
 };
 
@@ -97,16 +92,13 @@ const measureVoices = (
   how: Pick<GpuOrder, 'device' | 'batchMax'>,
 ): Promise<Row[]> =>
   inScratch(async (folder) => {
-    const order = { ...how, text, durationMs, cacheDir: join(folder, 'cache') };
-    const copies = how.device === 'gpu';
-    const rows = await rowsOf('Our voice', { ...order, modelsDir, voice, copies });
+    const order = { ...how, text, cacheDir: join(folder, 'cache') };
+    const onGpu = how.device === 'gpu';
+    const rows = await rowsOf('Our voice', { ...order, modelsDir, voice }, durationMs, onGpu);
     const models = join(folder, 'models');
     await writePiper(join(models, 'piper'), 'piper', piperModel(piper.shape));
-    const title = `A Piper voice of ${piper.size}`;
-    return [
-      ...rows,
-      ...(await rowsOf(title, { ...order, modelsDir: models, voice: 'piper', copies: false })),
-    ];
+    const ofPiper = { ...order, modelsDir: models, voice: 'piper' };
+    return [...rows, ...(await rowsOf(`A Piper voice of ${piper.size}`, ofPiper, durationMs, false))];
   });
 
 /** @param voice of the default pack */

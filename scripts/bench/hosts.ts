@@ -9,12 +9,12 @@ import type { LedgerEntry } from '../../src/store/store.js';
 import { operate } from '../operator.js';
 import { inScratch } from '../rig/machine.js';
 import { PostgresServer } from '../rig/postgres.js';
-import { type ServiceOptions, withService } from '../rig/service.js';
+import { withService, type Service, type ServiceOptions } from '../rig/service.js';
 import { median } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
 import type { Load } from './load.js';
-import { barredRow, row, type Row, ms } from './report.js';
-import { keysNeeded } from './scenarios.js';
+import { count, ms, row, type Row } from './report.js';
+import { firstBytes, keysNeeded } from './scenarios.js';
 import type { Target } from './streams.js';
 
 /** PostgreSQL may cost so much more than SQLite. */
@@ -39,14 +39,8 @@ const inDatabase = <T>(
     }
   });
 
-const count = (value: number): string => Math.round(value).toLocaleString('en');
 const percent = (ratio: number): string =>
   `${ratio < 1 ? '-' : '+'}${Math.abs((ratio - 1) * 100).toFixed(1)} %`;
-
-const alternate = async (turns: number, measure: (isPostgres: boolean) => Promise<void>): Promise<void> => {
-  for (let turn = 0; turn < turns; turn++)
-    for (const first of [true, false]) await measure(turn % 2 === 0 ? first : !first);
-};
 
 /** The same requests to two services, one on each store. */
 export const measureStores = (
@@ -55,49 +49,48 @@ export const measureStores = (
   { format, voice }: Pick<Target, 'voice' | 'format'>,
 ): Promise<Row[]> =>
   inDatabase(({ server, url }) =>
-    withService(options, (sqlite) =>
-      withService({ ...options, env: { ...options.env, STORE_URL: url } }, async (postgres) => {
-        const targetOf = async (service: typeof sqlite): Promise<Target> => ({
-          ...{ port: service.port, voice, format },
-          keys: await service.makeKeys(keysNeeded, CREDITS),
+    withService(options, (onSqlite) =>
+      withService({ ...options, env: { ...options.env, STORE_URL: url } }, async (onPostgres) => {
+        const storeOf = async (service: Service) => ({
+          target: { port: service.port, voice, format, keys: await service.makeKeys(keysNeeded, CREDITS) },
+          firstMs: [] as number[],
+          speech: [] as number[],
         });
-        const targets = [await targetOf(sqlite), await targetOf(postgres)] as const;
-        const firstMs: [number[], number[]] = [[], []];
-        const speech: [number[], number[]] = [[], []];
-        const ask = (index: 0 | 1, rounds: number) =>
-          load.call('firstAudio', { target: targets[index], texts: [texts.sentence], rounds });
-        for (const index of [0, 1] as const) await ask(index, ROUNDS_IN_A_TURN);
-        await alternate(TURNS, async (isPostgres) => {
-          const [figures = []] = await ask(isPostgres ? 1 : 0, ROUNDS_IN_A_TURN);
-          firstMs[isPostgres ? 1 : 0].push(...figures.map(({ byteMs }) => byteMs));
+        const [sqlite, postgres] = [await storeOf(onSqlite), await storeOf(onPostgres)];
+        const inTurns = async (turns: number, measure: (store: typeof sqlite) => Promise<void>) => {
+          for (let turn = 0; turn < turns; turn++)
+            for (const store of turn % 2 === 0 ? [postgres, sqlite] : [sqlite, postgres])
+              await measure(store);
+        };
+        for (const { target } of [sqlite, postgres]) await firstBytes(load, target, ROUNDS_IN_A_TURN);
+        await inTurns(TURNS, async ({ firstMs, target }) => {
+          firstMs.push(...(await firstBytes(load, target, ROUNDS_IN_A_TURN)));
         });
-        const throughput = (index: 0 | 1, durationMs: number) =>
-          load.call('throughput', {
-            ...{ target: targets[index], text: texts.throughputText, connections: 16, durationMs },
-          });
-        for (const index of [0, 1] as const) await throughput(index, 1_000);
+        const throughput = (target: Target, durationMs: number) =>
+          load.call('throughput', { target, text: texts.throughputText, connections: 16, durationMs });
+        for (const { target } of [sqlite, postgres]) await throughput(target, 1_000);
         const entries = async () =>
           Number(
             (await server.execute('test1', 'SELECT count(*) AS count FROM syrinx.ledger'))[0]?.['count'],
           );
         let [cpuMs, written] = [0, 0];
-        await alternate(LOAD_TURNS, async (isPostgres) => {
-          const before = [server.cpuMs(), await entries()] as const;
-          speech[isPostgres ? 1 : 0].push(await throughput(isPostgres ? 1 : 0, LOAD_MS));
-          if (!isPostgres) return;
-          cpuMs += server.cpuMs() - before[0];
-          written += (await entries()) - before[1];
+        await inTurns(LOAD_TURNS, async ({ speech, target }) => {
+          const [cpuBeforeMs, entriesBefore] = [server.cpuMs(), await entries()];
+          speech.push(await throughput(target, LOAD_MS));
+          if (target !== postgres.target) return;
+          cpuMs += server.cpuMs() - cpuBeforeMs;
+          written += (await entries()) - entriesBefore;
         });
-        const [sqliteMs, postgresMs] = [median(firstMs[0]), median(firstMs[1])];
-        const [sqliteSpeech, postgresSpeech] = [median(speech[0]), median(speech[1])];
+        const [sqliteMs, postgresMs] = [median(sqlite.firstMs), median(postgres.firstMs)];
+        const [sqliteSpeech, postgresSpeech] = [median(sqlite.speech), median(postgres.speech)];
         return [
-          barredRow(
+          row(
             'First audio, one sentence, PostgreSQL and SQLite',
             `p50 ${ms(postgresMs)} and ${ms(sqliteMs)} (${percent(postgresMs / sqliteMs)})`,
             `within ${COST_MAX * 100} %`,
             postgresMs <= sqliteMs * (1 + COST_MAX),
           ),
-          barredRow(
+          row(
             'Throughput, 16 requests at a time, PostgreSQL and SQLite',
             `${postgresSpeech.toFixed(0)} and ${sqliteSpeech.toFixed(0)} s of speech a second (${percent(postgresSpeech / sqliteSpeech)})`,
             `within ${COST_MAX * 100} %`,
@@ -196,7 +189,7 @@ export const measureLedger = (): Promise<Row[]> =>
         rows.push(
           row(
             `${hosts} host${hosts === 1 ? '' : 's'}, ${batch} entr${batch === 1 ? 'y' : 'ies'} in a commit`,
-            `${count(perSecond)} entries a second; ${ms(cpuMs / commits)} of PostgreSQL's CPU for a commit, ${count((entries / cpuMs) * 1_000)} entries for a second of it`,
+            `${count(Math.round(perSecond))} entries a second; ${ms(cpuMs / commits)} of PostgreSQL's CPU for a commit, ${count(Math.round((entries / cpuMs) * 1_000))} entries for a second of it`,
           ),
         );
       }

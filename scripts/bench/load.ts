@@ -3,52 +3,34 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type FirstAudio, FirstAudioProbe, decoderOf } from '../rig/first-audio.js';
 import { HttpConnection, encodeRequest } from '../rig/http.js';
 import { serveLoad, type LoadProcess } from '../rig/load-process.js';
-import { readFrontCpuMs } from '../rig/process-facts.js';
-import { SocketConnection, encodeStart } from '../rig/socket.js';
-import { sumOf } from '../rig/statistics.js';
-import { speakTogether } from './socket-together.js';
-import { HttpStream, Listener, SocketStream, encodeUtterance, keyOf, type Target } from './streams.js';
-import { closedLoop, throughput, wholeThroughput, type ThroughputOrder } from './throughput.js';
+import { crowd } from './overload/crowd.js';
+import {
+  closeIdle,
+  gaugeFrames,
+  idleLeft,
+  openIdle,
+  receive,
+  record,
+  speakTogether,
+  type FrameCost,
+} from './sockets.js';
+import { HttpStream, Listener, SocketStream, keyOf, type Target } from './streams.js';
+import {
+  closedLoop,
+  durations,
+  throughput,
+  wholeThroughput,
+  wholes,
+  type ThroughputOrder,
+} from './throughput.js';
 import { replayTokens } from './token-replay.js';
 
 /** Between two requests: the service finishes everything, including a cancelled step. */
 const restMs = 40;
 /** A tick of the real-time listeners; what they notice late is less than this. */
 const tickMs = 10;
-/** Handshakes at a time: the backlog of a listening socket may refuse more. */
-const handshakesMax = 100;
 
 const nowMs = (): number => performance.now();
-
-/** Messages that sockets received in a while, and what they cost their sender. */
-export interface FrameCost {
-  /** Messages of all kinds. */
-  readonly frames: number;
-  readonly gaugedMs: number;
-  /** Time of the main thread of the watched process; `null` where the system does not report it. */
-  readonly frontCpuMs: number | null;
-}
-
-/** @returns a function that ends the measurement */
-const gaugeFrames = (
-  pid: number | null,
-  sources: readonly { readonly messages: number }[],
-): (() => FrameCost) => {
-  const read = () => ({
-    atMs: nowMs(),
-    frames: sumOf(sources.map(({ messages }) => messages)),
-    cpuMs: pid === null ? null : readFrontCpuMs(pid),
-  });
-  const begun = read();
-  return () => {
-    const ended = read();
-    return {
-      frames: ended.frames - begun.frames,
-      gaugedMs: ended.atMs - begun.atMs,
-      frontCpuMs: begun.cpuMs === null || ended.cpuMs === null ? null : ended.cpuMs - begun.cpuMs,
-    };
-  };
-};
 
 /** Reads no more of pcm than it needs; of a codec all, because its decoder would disturb what is measured. */
 const firstAudioOf = async (target: Target, key: string, text: string): Promise<FirstAudio> => {
@@ -83,6 +65,12 @@ const firstAudioOf = async (target: Target, key: string, text: string): Promise<
   }
 };
 
+interface FirstAudioOrder {
+  readonly target: Target;
+  readonly texts: readonly string[];
+  readonly rounds: number;
+}
+
 /** One listener at a time; each round asks for every text once. @returns the figures of each request, by text */
 const firstAudio = async ({ rounds, target, texts }: FirstAudioOrder): Promise<readonly FirstAudio[][]> => {
   const figures = texts.map((): FirstAudio[] => []);
@@ -94,12 +82,6 @@ const firstAudio = async ({ rounds, target, texts }: FirstAudioOrder): Promise<r
   return figures;
 };
 
-interface FirstAudioOrder {
-  readonly target: Target;
-  readonly texts: readonly string[];
-  readonly rounds: number;
-}
-
 interface ListenersOrder {
   readonly target: Target;
   readonly text: string;
@@ -108,8 +90,8 @@ interface ListenersOrder {
   /** Over which their first requests are spread. */
   readonly spreadMs: number;
   readonly durationMs: number;
-  /** The process whose main thread is watched. */
-  readonly watchedPid: number | null;
+  /** The process whose main thread is watched, if any. */
+  readonly watchedPid?: number | undefined;
 }
 
 export interface Heard extends FrameCost {
@@ -167,6 +149,17 @@ const listen = async (order: ListenersOrder): Promise<Heard> => {
   };
 };
 
+const ask = (connection: HttpConnection, bytes: Buffer, onHead: (status: number) => void): Promise<void> =>
+  new Promise((resolve, reject) => {
+    connection.request(bytes, { onHead, onBody: () => undefined, onEnd: resolve, onError: reject });
+  });
+
+interface RepeatOrder {
+  readonly target: Target;
+  readonly bytes: Buffer;
+  readonly times: number;
+}
+
 /** One request after the other on one connection. @returns their statuses, each once */
 const repeat = async ({ bytes, target, times }: RepeatOrder): Promise<readonly number[]> => {
   const connection = new HttpConnection(target);
@@ -175,17 +168,6 @@ const repeat = async ({ bytes, target, times }: RepeatOrder): Promise<readonly n
   connection.close();
   return [...statuses];
 };
-
-interface RepeatOrder {
-  readonly target: Target;
-  readonly bytes: Buffer;
-  readonly times: number;
-}
-
-const ask = (connection: HttpConnection, bytes: Buffer, onHead: (status: number) => void): Promise<void> =>
-  new Promise((resolve, reject) => {
-    connection.request(bytes, { onHead, onBody: () => undefined, onEnd: resolve, onError: reject });
-  });
 
 let probing = false;
 
@@ -210,101 +192,14 @@ const endProbe = (): void => {
   probing = false;
 };
 
-let idle: SocketConnection[] = [];
-let idleFault: Error | null = null;
-
-/** Opens WebSockets on which nothing happens. */
-const openIdle = async ({ sockets, target }: { target: Target; sockets: number }): Promise<void> => {
-  idleFault = null;
-  for (let begin = 0; begin < sockets; begin += handshakesMax) {
-    const batch = Array.from(
-      { length: Math.min(handshakesMax, sockets - begin) },
-      (_, i) =>
-        new SocketConnection(
-          { port: target.port, key: keyOf(target, begin + i) },
-          {
-            onMessage: (json) => (idleFault ??= new Error(`an idle socket received ${json}`)),
-            onError: (error) => (idleFault ??= error),
-          },
-        ),
-    );
-    idle.push(...batch);
-    await Promise.all(batch.map((connection) => connection.opened()));
-  }
-};
-
-/** The service ends idle sockets on purpose. @returns how many are open */
-const idleLeft = (): number => {
-  idleFault = null;
-  return idle.filter(({ isOver }) => !isOver).length;
-};
-
-/** @throws the first fault of an idle socket */
-const closeIdle = (): void => {
-  for (const connection of idle) connection.close();
-  idle = [];
-  if (idleFault !== null) throw idleFault;
-};
-
-/** The frames of one utterance, as they come. */
-const record = async ({ target, text }: { target: Target; text: string }): Promise<readonly string[]> => {
-  const frames: string[] = [];
-  let connection: SocketConnection | undefined;
-  try {
-    await new Promise<void>((resolve, reject) => {
-      const onMessage = (json: string) => {
-        if (json.startsWith('{"error"')) reject(new Error(`the service sent ${json}`));
-        if (!json.startsWith('{"context_started"')) frames.push(json);
-        if (json.startsWith('{"flush_completed"')) resolve();
-      };
-      const options = { port: target.port, key: target.keys[0]! };
-      connection = new SocketConnection(options, { onMessage, onError: reject });
-      const utterance = [encodeStart(target), encodeUtterance(text)];
-      connection.opened().then(() => connection?.write(Buffer.concat(utterance)), reject);
-    });
-  } finally {
-    connection?.close();
-  }
-  return frames;
-};
-
-interface ReceiveOrder {
-  readonly port: number;
-  readonly sockets: number;
-  readonly warmUpMs: number;
-  readonly durationMs: number;
-  readonly watchedPid: number;
-}
-
-/** WebSockets to a server that sends on its own, read as fast as they can be. */
-const receive = async (order: ReceiveOrder): Promise<FrameCost> => {
-  const { durationMs, port, sockets, warmUpMs, watchedPid } = order;
-  const fault = Promise.withResolvers<never>();
-  fault.promise.catch(() => undefined);
-  const connections = Array.from(
-    { length: sockets },
-    () =>
-      new SocketConnection(
-        { port, path: '/', key: '' },
-        { onAudio: () => undefined, onMessage: () => undefined, onError: fault.reject },
-      ),
-  );
-  try {
-    await Promise.all(connections.map((connection) => connection.opened()));
-    await Promise.race([sleep(warmUpMs), fault.promise]);
-    const end = gaugeFrames(watchedPid, connections);
-    await Promise.race([sleep(durationMs), fault.promise]);
-    return end();
-  } finally {
-    for (const connection of connections) connection.close();
-  }
-};
-
 const calls = {
   firstAudio,
   closedLoop: (order: ThroughputOrder) => closedLoop(order),
   throughput,
   wholeThroughput,
+  wholes,
+  durations,
+  crowd,
   listen,
   endListening,
   repeat,

@@ -15,7 +15,7 @@ import { LoadProcess } from '../rig/load-process.js';
 import { describeMachine } from '../rig/machine.js';
 import { freeDialectPorts, type Service, withService } from '../rig/service.js';
 import { throughputText } from '../rig/texts.js';
-import { startBareEngine } from './bare.js';
+import { BareLoop } from './bare.js';
 import { measureDialects } from './dialects.js';
 import { measureEncodings } from './encodings.js';
 import { measureLedger, measureStores } from './hosts.js';
@@ -80,7 +80,7 @@ const withTarget = <T>(
 const runThroughput = (target: Target): Promise<void> =>
   measure('throughput', async () => {
     const data = { packs, ...(await deviceData(config)), voice, text: throughputText };
-    const bare = await startBareEngine(data.executionProvider === 'webgpu' ? 1 : synthesisThreads, data);
+    const bare = await BareLoop.start(data.executionProvider === 'webgpu' ? 1 : synthesisThreads, data);
     try {
       return await measureThroughput(load, target, bare);
     } finally {

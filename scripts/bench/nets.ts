@@ -1,11 +1,11 @@
 /** What a batch costs on one CPU thread: nets with random weights, in the shapes of voices whose exports run one item. */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { cpuTimeMs } from '../rig/cpu-clock.js';
 import { type Model, elementTypes } from '../../workers/engines/graph/model.js';
 import { modelMessage } from '../../workers/engines/graph/write.js';
+import { cpuTimeMs } from '../rig/process-facts.js';
 import { median } from '../rig/statistics.js';
 import { kokoroNet, pocketNet } from '../voices/fixtures/nets.js';
-import { type Row, row } from './report.js';
+import { row, type Row } from './report.js';
 
 const sizes = [2, 3, 5] as const;
 /** Milliseconds of CPU time for each size. */

@@ -15,7 +15,7 @@ import { SocketConnection, encodeMessage, encodeStart, opcodes, encodeFrame } fr
 import { longText, throughputText } from '../rig/texts.js';
 import type { Load } from './load.js';
 import { type Pauses, trimPathOf } from './pause-probe.js';
-import { type Row, barredRow, row, count, ms } from './report.js';
+import { count, ms, row, type Row } from './report.js';
 import type { Target } from './streams.js';
 
 const pauseMsMax = 15;
@@ -30,13 +30,9 @@ const probeEveryMs = 4;
 /** Idle WebSockets of one key: of N accounts that take all they may, each has 1 / (N + 1) of them. */
 const socketsPerKey = 900;
 
-interface KeyRange {
-  readonly begin: number;
-  readonly end: number;
-}
 /** The first key does the harm; a key has nine slots. */
-const listenerKeys: KeyRange = { begin: 1, end: 9 };
-const idleKeys: KeyRange = { begin: 9, end: 25 };
+const listenerKeys = [1, 9] as const;
+const idleKeys = [9, 25] as const;
 
 const loadEntry = new URL('./load.js', import.meta.url);
 const probeEntry = new URL('./pause-probe.js', import.meta.url);
@@ -90,6 +86,50 @@ const until = async (condition: () => boolean | Promise<boolean>, otherwise: str
   }
 };
 
+type Cases = readonly (readonly [what: string, payload: Buffer])[];
+
+const frameBytes = limits.socketMessageBytesMax;
+
+/** Frames that the service refuses. */
+const refusedFrames: Cases = [
+  ['A frame of 1 MiB, nested: `{"x":[[[[...`', filled('{"x":', '[', '', frameBytes)],
+  ['A frame of 1 MiB of objects: `{"x":[{},{},...`', filled('{"x":[', '{},', '{}]}', frameBytes)],
+  ['A frame of 90,000 keys', keysObject(90_000)],
+  ['A frame of 1 MiB, one string', filled('{"x":"', 'a', '"}', frameBytes)],
+  ['A frame of 1 MiB, a text that is too long', filled('{"send_text":"', 'a', '"}', frameBytes)],
+];
+
+const spokenTexts = (): Cases => {
+  const around = ['{"send_text":"', '"}'] as const;
+  const bytes = limits.socketTextBytesMax + around.join('').length;
+  const spoken = (piece: string, bytesMax: number): Buffer => filled(around[0], piece, around[1], bytesMax);
+  return [
+    ['A text of 256 KiB in a frame', spoken(longText.replaceAll('"', ''), bytes)],
+    ['The same in Chinese', spoken('你好，世界。', bytes / 3)],
+    ['A text of 256 KiB of white space in a frame', spoken(' ', bytes)],
+    ['A text of 175,000 characters, all escaped, in a frame of 1 MiB', spoken('\\u0061', frameBytes)],
+  ];
+};
+
+const bodiesFor = (voice: string): Cases => {
+  const bytes = limits.bodyBytesMax;
+  const speech = (text: string, size: number) => filled('{"text":"', text, `","voice":"${voice}"}`, size);
+  return [
+    ['A body of 1 MiB of objects', filled('{"x":[', '{},', '{}]}', bytes)],
+    ['A body of 1 MiB of keys', keysObject(100_000)],
+    ['A body of as many keys as it may have', keysObject(limits.bodyTokensMax / 2 - 1)],
+    ['A body of 1 MiB of unclosed brackets', filled('', '[', '', bytes)],
+    ['A body of 1 MiB, one string without an end', filled('{"x":"', '\\u0061', '', bytes)],
+    ['A body of 1 MiB, one wrong value', filled('{"text":{"x":"', '\\u0001', '"}}', bytes)],
+    ['A text of 1 MiB in a body', speech('The tide is in. ', bytes)],
+    ['The same in Chinese', speech('你好，世界。', bytes / 3)],
+  ];
+};
+
+const expect = (answer: string, part: string): void => {
+  if (!answer.includes(part)) throw new Error(`the service sent ${answer}`);
+};
+
 class PauseBench {
   readonly rows: Row[] = [];
   readonly #load: Load;
@@ -108,13 +148,8 @@ class PauseBench {
   async run(): Promise<void> {
     try {
       const heard = this.#load.call('listen', {
-        target: this.#of(listenerKeys),
-        text: throughputText,
-        transport: 'http',
-        listeners,
-        spreadMs,
+        ...{ target: this.#of(listenerKeys), text: throughputText, transport: 'http', listeners, spreadMs },
         durationMs: Infinity,
-        watchedPid: null,
       });
       heard.catch(() => undefined);
       await sleep(spreadMs + settleMs);
@@ -168,14 +203,11 @@ class PauseBench {
     const longestMs = ownMs ?? wallMs;
     const cores = ownMs === null ? '' : `; with waits for a core ${ms(wallMs)}`;
     const figure = `${ms(longestMs)}${cores}; slowest answer meanwhile ${ms(answeredMs)}`;
-    this.rows.push(
-      hasBar
-        ? barredRow(what, figure, `at most ${pauseMsMax} ms`, longestMs <= pauseMsMax)
-        : row(what, figure),
-    );
+    const bar = `at most ${pauseMsMax} ms`;
+    this.rows.push(hasBar ? row(what, figure, bar, longestMs <= pauseMsMax) : row(what, figure));
   }
 
-  #of({ begin, end }: KeyRange): Target {
+  #of([begin, end]: readonly [number, number]): Target {
     return { ...this.#target, keys: this.#target.keys.slice(begin, end) };
   }
 
@@ -192,94 +224,46 @@ class PauseBench {
     this.#service.goOnReading();
   }
 
-  async #refused(what: string, payload: Buffer): Promise<void> {
-    const frame = encodeFrame(payload, { opcode: opcodes.text });
-    await this.#measure(what, async () => {
-      const { ask, connection } = await openSocket(this.#target, this.#target.keys[0]!);
+  async #frames(): Promise<void> {
+    const key = this.#target.keys[0]!;
+    const tooLong = encodeFrame(filled('{"x":', '[', '', 4 * frameBytes), { opcode: opcodes.text });
+    await this.#measure('A frame of 4 MiB: the library drops its WebSocket', async () => {
       for (let i = 0; i < repetitions; i++) {
-        const answer = await ask(frame);
-        if (!answer.includes('invalid frame: ')) throw new Error(`the service sent ${answer}`);
-        await sleep(100);
-      }
-      connection.close();
-    });
-  }
-
-  /** Sends a frame that is longer than a message may be. */
-  async #dropped(what: string, payload: Buffer): Promise<void> {
-    const frame = encodeFrame(payload, { opcode: opcodes.text });
-    await this.#measure(what, async () => {
-      for (let i = 0; i < repetitions; i++) {
-        const { ask, connection } = await openSocket(this.#target, this.#target.keys[0]!);
-        const answer = await ask(frame);
-        if (!answer.startsWith('Error: ')) throw new Error(`the service sent ${answer}`);
+        const { ask, connection } = await openSocket(this.#target, key);
+        expect(await ask(tooLong), 'Error: ');
         connection.close();
         await sleep(100);
       }
     });
-  }
-
-  async #frames(): Promise<void> {
-    const bytes = limits.socketMessageBytesMax;
-    const tooLong = filled('{"x":', '[', '', 4 * bytes);
-    await this.#dropped('A frame of 4 MiB: the library drops its WebSocket', tooLong);
-    await this.#refused('A frame of 1 MiB, nested: `{"x":[[[[...`', filled('{"x":', '[', '', bytes));
-    await this.#refused(
-      'A frame of 1 MiB of objects: `{"x":[{},{},...`',
-      filled('{"x":[', '{},', '{}]}', bytes),
-    );
-    await this.#refused('A frame of 90,000 keys', keysObject(90_000));
-    await this.#refused('A frame of 1 MiB, one string', filled('{"x":"', 'a', '"}', bytes));
-    await this.#refused(
-      'A frame of 1 MiB, a text that is too long',
-      filled('{"send_text":"', 'a', '"}', bytes),
-    );
+    for (const [what, payload] of refusedFrames) {
+      const frame = encodeFrame(payload, { opcode: opcodes.text });
+      await this.#measure(what, async () => {
+        const { ask, connection } = await openSocket(this.#target, key);
+        for (let i = 0; i < repetitions; i++) {
+          expect(await ask(frame), 'invalid frame: ');
+          await sleep(100);
+        }
+        connection.close();
+      });
+    }
   }
 
   async #texts(): Promise<void> {
-    const { socketMessageBytesMax, socketTextBytesMax } = limits;
-    const around = ['{"send_text":"', '"}'] as const;
-    const spoken = (piece: string, bytes: number): Buffer => filled(around[0], piece, around[1], bytes);
-    const room = around.join('').length;
-    const texts: [string, Buffer][] = [
-      ['A text of 256 KiB in a frame', spoken(longText.replaceAll('"', ''), socketTextBytesMax + room)],
-      ['The same in Chinese', spoken('你好，世界。', (socketTextBytesMax + room) / 3)],
-      ['A text of 256 KiB of white space in a frame', spoken(' ', socketTextBytesMax + room)],
-      [
-        'A text of 175,000 characters, all escaped, in a frame of 1 MiB',
-        spoken('\\u0061', socketMessageBytesMax),
-      ],
-    ];
-    for (const [what, payload] of texts)
+    for (const [what, payload] of spokenTexts())
       await this.#measure(what, async () => {
         for (let i = 0; i < 3; i++) {
           const { ask, connection } = await openSocket(this.#target, this.#target.keys[0]!);
-          const started = await ask(encodeStart(this.#target));
-          if (!started.includes('context_started')) throw new Error(`the service sent ${started}`);
+          expect(await ask(encodeStart(this.#target)), 'context_started');
           connection.write(encodeFrame(payload, { opcode: opcodes.text }));
           await sleep(settleMs);
-          const closed = await ask(encodeMessage({ cancel_context: true }));
-          if (!closed.includes('context_closed')) throw new Error(`the service sent ${closed}`);
+          expect(await ask(encodeMessage({ cancel_context: true })), 'context_closed');
           connection.close();
         }
       });
   }
 
   async #bodies(): Promise<void> {
-    const bytes = limits.bodyBytesMax;
-    const speech = (text: string, size: number) =>
-      filled('{"text":"', text, `","voice":"${this.#target.voice}"}`, size);
-    const bodies: [string, Buffer][] = [
-      ['A body of 1 MiB of objects', filled('{"x":[', '{},', '{}]}', bytes)],
-      ['A body of 1 MiB of keys', keysObject(100_000)],
-      ['A body of as many keys as it may have', keysObject(limits.bodyTokensMax / 2 - 1)],
-      ['A body of 1 MiB of unclosed brackets', filled('', '[', '', bytes)],
-      ['A body of 1 MiB, one string without an end', filled('{"x":"', '\\u0061', '', bytes)],
-      ['A body of 1 MiB, one wrong value', filled('{"text":{"x":"', '\\u0001', '"}}', bytes)],
-      ['A text of 1 MiB in a body', speech('The tide is in. ', bytes)],
-      ['The same in Chinese', speech('你好，世界。', bytes / 3)],
-    ];
-    for (const [what, body] of bodies)
+    for (const [what, body] of bodiesFor(this.#target.voice))
       await this.#measure(what, async () => {
         for (let i = 0; i < repetitions; i++) await this.#post(body);
       });
@@ -355,7 +339,7 @@ export const measurePauses = (
     const nodeOptions = ['--import', probeEntry.href];
     const env = { PAUSE_PROBE: probePath };
     return withService({ ...options, keepsLines: true, nodeOptions, env }, async (service) => {
-      const bench = new PauseBench(load, service, await targetOf(service, idleKeys.end), probePath);
+      const bench = new PauseBench(load, service, await targetOf(service, idleKeys[1]), probePath);
       await bench.run();
       return bench.rows;
     });

@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { inScratch } from '../rig/machine.js';
-import { type CpuTimes, cpuBetween, pssMiB, readCpuTimes, totalCpu } from '../rig/process-facts.js';
+import { type CpuTimes, cpuBetween, cpuTimesOf, pssMiB, totalCpu } from '../rig/process-facts.js';
 import { NodeProcess, type ServiceOptions, withService } from '../rig/service.js';
 import { median, percentile, sumOf } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
@@ -16,7 +16,8 @@ import { linkShippedPack } from '../voices/fixtures/mixed.js';
 import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
 import type { ClosedLoopFigures } from './throughput.js';
 import type { Load } from './load.js';
-import { type Row, barredRow, row } from './report.js';
+import { ms, row, spread, type Row } from './report.js';
+import { firstBytes } from './scenarios.js';
 import type { Target } from './streams.js';
 
 const peerBars = {
@@ -45,63 +46,51 @@ const espeakFolders = [
 
 const sourceFolder = new URL('../../../scripts/bench/peers/', import.meta.url);
 
-class Peer extends NodeProcess {
-  readonly #port = Promise.withResolvers<number>();
-
-  constructor(file: string, args: readonly string[]) {
-    super({ entry: new URL(file, sourceFolder), args, showsErrors: true });
-    this.#port.promise.catch(() => undefined);
-    this.exited.then(
-      ({ code }) => this.#port.reject(new Error(`${file} ended with ${code}`)),
-      (error: unknown) => this.#port.reject(error),
-    );
-  }
-
-  protected override onLine(line: string): void {
-    if (line.startsWith('{"port"')) this.#port.resolve((JSON.parse(line) as { port: number }).port);
-  }
-
-  async target(): Promise<Target> {
-    return { port: await this.#port.promise, keys: ['none'], voice: voiceName, format: pcm };
-  }
-
-  async close(): Promise<void> {
-    this.signal('SIGTERM');
-    await this.exited;
-  }
+/** A server, and the process that it is. */
+interface Server {
+  readonly target: Target;
+  readonly pid: number;
 }
 
-const withPeer = async <T>(
-  file: string,
-  args: readonly string[],
-  use: (target: Target, peer: Peer) => Promise<T>,
-) => {
-  const peer = new Peer(file, args);
+/** Runs `use` with another server, which tells its port when it listens. */
+const withPeer = async <T>(args: readonly string[], use: (peer: Server) => Promise<T>): Promise<T> => {
+  const listening = Promise.withResolvers<number>();
+  const peer = new NodeProcess({
+    ...{ entry: new URL('server.mjs', sourceFolder), args, showsErrors: true },
+    onLine: (line) => {
+      if (line.startsWith('{"port"')) listening.resolve((JSON.parse(line) as { port: number }).port);
+    },
+  });
+  peer.exited.then(
+    ({ code }) => listening.reject(new Error(`${args[0]} ended with ${code}`)),
+    (error: unknown) => listening.reject(error),
+  );
   try {
-    return await use(await peer.target(), peer);
+    const target = { port: await listening.promise, keys: ['none'], voice: voiceName, format: pcm };
+    return await use({ target, pid: peer.pid });
   } finally {
-    await peer.close();
+    peer.signal('SIGTERM');
+    await peer.exited;
   }
 };
 
-const ms = (value: number): string => `${value.toFixed(0)} ms`;
-const spread = (waits: readonly number[]): string =>
-  `p50 ${ms(median(waits))}, p95 ${ms(percentile(waits, 0.95))}`;
+type Waits = readonly [number[], number[]];
 
-const aloneWaits = async (load: Load, target: Target, rounds: number): Promise<number[]> => {
-  const [figures = []] = await load.call('firstAudio', { target, texts: [texts.sentence], rounds });
-  return figures.map(({ byteMs }) => byteMs);
+/** First audio of one client alone, of both in turns. */
+const waitsInTurns = async (
+  load: Load,
+  targets: readonly [Target, Target],
+  rounds: number,
+): Promise<Waits> => {
+  const waits: Waits = [[], []];
+  for (let turn = 0; turn < 4; turn++)
+    for (const [i, target] of targets.entries()) waits[i]!.push(...(await firstBytes(load, target, rounds)));
+  return waits;
 };
 
 const listen = (load: Load, target: Target, listeners: number) =>
   load.call('listen', {
-    target,
-    text: texts.replyText,
-    transport: 'http',
-    listeners,
-    spreadMs: 8_000,
-    durationMs: 12_000,
-    watchedPid: null,
+    ...{ target, text: texts.replyText, transport: 'http', listeners, spreadMs: 8_000, durationMs: 12_000 },
   });
 
 /** Our figure and that of the other, by how many times the latter is longer. */
@@ -113,57 +102,37 @@ const ratioRow = (
   ratioMin: number,
 ): Row => {
   const ratio = percentile(theirs, share) / percentile(ours, share);
-  const bar = `p${share * 100} at least ${ratioMin} x sooner`;
-  return barredRow(
+  return row(
     what,
-    `${spread(ours)}; sherpa-onnx ${spread(theirs)} (${ratio.toFixed(1)} x)`,
-    bar,
+    `${spread(ours, 0)}; sherpa-onnx ${spread(theirs, 0)} (${ratio.toFixed(1)} x)`,
+    `p${share * 100} at least ${ratioMin} x sooner`,
     ratio >= ratioMin,
   );
 };
 
-const compareFirstAudio = async (load: Load, ours: Target, theirs: Target): Promise<Row> => {
-  const waits: [number[], number[]] = [[], []];
-  const targets = [ours, theirs] as const;
-  for (const target of targets) await aloneWaits(load, target, 3);
-  for (let round = 0; round < 4; round++)
-    for (const [i, target] of targets.entries()) waits[i]!.push(...(await aloneWaits(load, target, 8)));
-  return ratioRow('First audio, one sentence, alone', ...waits, 0.5, peerBars.aloneRatioMin);
-};
-
-/** A server, and the process that it is. */
-interface Server {
-  readonly target: Target;
-  readonly pid: number;
-}
-
 interface LoopFigures extends ClosedLoopFigures {
-  /** Milliseconds that the server's threads used meanwhile; `null` where the system does not say. */
-  readonly cpu: CpuTimes | null;
+  /** Milliseconds that the server's threads used meanwhile. */
+  readonly cpu: CpuTimes;
 }
 
 const loopOn = async (load: Load, { target, pid }: Server): Promise<LoopFigures> => {
-  const before = readCpuTimes(pid);
+  const before = cpuTimesOf(pid);
   const order = { target, text: texts.sentence, connections: loopClients, durationMs: 6_000 };
   const figures = await load.call('closedLoop', order);
-  const after = readCpuTimes(pid);
-  return { ...figures, cpu: before === null || after === null ? null : cpuBetween(before, after, 1) };
+  return { ...figures, cpu: cpuBetween(before, cpuTimesOf(pid), 1) };
 };
 
 /** The CPU time that a second of speech takes: other load on the machine hardly changes it. */
-const cpuRow = ([ours, theirs]: readonly [readonly LoopFigures[], readonly LoopFigures[]]): Row[] => {
+const cpuRow = ([ours, theirs]: readonly [readonly LoopFigures[], readonly LoopFigures[]]): Row => {
   const perSecond = (rounds: readonly LoopFigures[], cpuOf: (cpu: CpuTimes) => number) =>
-    (1_000 * sumOf(rounds.map(({ cpu }) => (cpu === null ? Number.NaN : cpuOf(cpu))))) /
+    (1_000 * sumOf(rounds.map(({ cpu }) => cpuOf(cpu)))) /
     sumOf(rounds.map(({ allSpeechMs }) => allSpeechMs));
   const [all, theirAll] = [perSecond(ours, totalCpu), perSecond(theirs, totalCpu)];
-  if (Number.isNaN(all + theirAll)) return [];
   const synthesis = perSecond(ours, (cpu) => cpu.synthesis);
-  return [
-    row(
-      'CPU time of a second of speech meanwhile',
-      `${ms(all)} (synthesis ${ms(synthesis)}); sherpa-onnx ${ms(theirAll)} (${(all / theirAll).toFixed(2)} x)`,
-    ),
-  ];
+  return row(
+    'CPU time of a second of speech meanwhile',
+    `${ms(all, 0)} (synthesis ${ms(synthesis, 0)}); sherpa-onnx ${ms(theirAll, 0)} (${(all / theirAll).toFixed(2)} x)`,
+  );
 };
 
 const compareClosedLoop = async (
@@ -181,13 +150,13 @@ const compareClosedLoop = async (
   const who = `${loopClients} clients that ask again at once`;
   const rows = [
     ratioRow(`First audio, ${who}`, waits, theirWaits, 0.5, peerBars.loopRatioMin),
-    barredRow(
+    row(
       `Throughput, ${who}`,
       `${rate.toFixed(1)} s of speech a second; sherpa-onnx ${theirRate.toFixed(1)} (${(rate / theirRate).toFixed(2)} x)`,
       `at least ${peerBars.throughputRatioMin} x`,
       rate >= peerBars.throughputRatioMin * theirRate,
     ),
-    ...cpuRow(figures),
+    cpuRow(figures),
   ];
   return { rows, rate };
 };
@@ -209,7 +178,7 @@ const compareListeners = async (
       0.95,
       peerBars.listenersRatioMin,
     ),
-    barredRow(
+    row(
       `Of ${who}, how many ever ran dry`,
       `${heard.dry}; sherpa-onnx ${theirHeard.dry}`,
       'none',
@@ -220,7 +189,7 @@ const compareListeners = async (
 
 const compareMemory = (pid: number, theirPid: number): Row => {
   const [memory, theirMemory] = [pssMiB(pid), pssMiB(theirPid)];
-  return barredRow(
+  return row(
     'Memory after that (PSS)',
     `${memory.toFixed(0)} MiB; sherpa-onnx ${theirMemory.toFixed(0)} MiB (${(memory / theirMemory).toFixed(2)} x)`,
     `at most ${peerBars.memoryRatioMax} x`,
@@ -240,27 +209,29 @@ export const measurePiperPeers = async (load: Load, options: ServiceOptions): Pr
   return inScratch(async (folder) => {
     await writePiper(join(folder, voiceName), voiceName, piperModel(mediumShape));
     linkShippedPack(folder);
-    const withSherpa = <T>(threads: number, use: (target: Target, peer: Peer) => Promise<T>) =>
-      withPeer('sherpa.mjs', [join(folder, voiceName), voiceName, espeakData, String(threads)], use);
+    const withSherpa = <T>(threads: number, use: (peer: Server) => Promise<T>) =>
+      withPeer(['sherpa', join(folder, voiceName), voiceName, espeakData, String(threads)], use);
     const env = { ...options.env, MODELS_DIR: folder };
     return withService({ ...options, env }, async (service) => {
       const keys = await service.makeKeys(keysNeeded);
-      const ours = { port: service.port, keys, voice: voiceName, format: pcm };
+      const ours: Server = {
+        target: { port: service.port, keys, voice: voiceName, format: pcm },
+        pid: service.pid,
+      };
       // All cores for one sentence answer one client soonest; a core for each sentence serves most clients.
-      const alone = await withSherpa(availableParallelism(), (theirs) =>
-        compareFirstAudio(load, ours, theirs),
-      );
-      return await withSherpa(1, async (theirs, peer) => {
-        const servers = [
-          { target: ours, pid: service.pid },
-          { target: theirs, pid: peer.pid },
-        ] as const;
-        const loop = await compareClosedLoop(load, ...servers);
-        const rows = [alone, ...loop.rows];
-        const counts = new Set([...listenerCounts, Math.floor(busyPart * loop.rate)]);
+      const alone = await withSherpa(availableParallelism(), async (theirs) => {
+        const targets = [ours.target, theirs.target] as const;
+        for (const target of targets) await firstBytes(load, target, 3);
+        const waits = await waitsInTurns(load, targets, 8);
+        return ratioRow('First audio, one sentence, alone', ...waits, 0.5, peerBars.aloneRatioMin);
+      });
+      return withSherpa(1, async (theirs) => {
+        const { rate, rows } = await compareClosedLoop(load, ours, theirs);
+        rows.unshift(alone);
+        const counts = new Set([...listenerCounts, Math.floor(busyPart * rate)]);
         for (const count of [...counts].toSorted((a, b) => a - b))
-          rows.push(...(await compareListeners(load, ours, theirs, { count, rate: loop.rate })));
-        return [...rows, compareMemory(service.pid, peer.pid)];
+          rows.push(...(await compareListeners(load, ours.target, theirs.target, { count, rate })));
+        return [...rows, compareMemory(ours.pid, theirs.pid)];
       });
     });
   });
@@ -278,20 +249,17 @@ export const measureSmallPeers = (load: Load, options: ServiceOptions, voice: st
   withService(options, async (service) => {
     const ours = { port: service.port, keys: await service.makeKeys(1), voice, format: pcm };
     const rows: Row[] = [];
-    await aloneWaits(load, ours, 3);
+    await firstBytes(load, ours, 3);
     for (const [program, args] of Object.entries(programs)) {
       const what = `First audio, our voice and ${program} started for each request`;
       if (!isInstalled(program)) {
         rows.push(row(what, `not installed: apt install ${program}`));
         continue;
       }
-      await withPeer('spawned.mjs', args, async (theirs) => {
-        const waits: [number[], number[]] = [[], []];
-        await aloneWaits(load, theirs, 3);
-        for (let round = 0; round < 4; round++)
-          for (const [i, target] of [ours, theirs].entries())
-            waits[i]!.push(...(await aloneWaits(load, target, 6)));
-        rows.push(row(what, `${spread(waits[0])}; ${program} ${spread(waits[1])}`));
+      await withPeer(['program', ...args], async ({ target }) => {
+        await firstBytes(load, target, 3);
+        const [waits, theirWaits] = await waitsInTurns(load, [ours, target], 6);
+        rows.push(row(what, `${spread(waits, 0)}; ${program} ${spread(theirWaits, 0)}`));
       });
     }
     return rows;

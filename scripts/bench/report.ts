@@ -1,5 +1,6 @@
 /** The benchmark's table. */
 import type { Machine } from '../rig/machine.js';
+import { median, percentile } from '../rig/statistics.js';
 
 export interface Row {
   readonly what: string;
@@ -9,18 +10,19 @@ export interface Row {
   readonly passed: boolean | null;
 }
 
-export const row = (what: string, figure: string): Row => ({ what, figure, bar: null, passed: null });
-
-export const barredRow = (what: string, figure: string, bar: string, passed: boolean): Row => ({
-  what,
-  figure,
-  bar,
-  passed,
-});
+/** @param bar what is asked for, in words; without it the figure may be anything */
+export const row = (
+  what: string,
+  figure: string,
+  bar: string | null = null,
+  passed: boolean | null = null,
+): Row => ({ what, figure: figure.includes('NaN') ? 'not known on this system' : figure, bar, passed });
 
 /** A figure in words. */
-export const ms = (value: number): string => `${value.toFixed(1)} ms`;
+export const ms = (value: number, digits = 1): string => `${value.toFixed(digits)} ms`;
 export const count = (value: number): string => value.toLocaleString('en');
+export const spread = (times: readonly number[], digits = 1): string =>
+  `p50 ${ms(median(times), digits)}, p95 ${ms(percentile(times, 0.95), digits)}`;
 
 export const formatReport = (machine: Machine, command: string, rows: readonly Row[]): string => {
   const { processor, cores, memoryGiB, system, node } = machine;

@@ -1,11 +1,11 @@
 /** Measurements over HTTP, and their bars. Bars are for 2 cores, load included. */
-import type { BareEngine } from './bare.js';
+import type { BareLoop } from './bare.js';
 import { defaultFormat, describeFormat } from './encodings.js';
 import type { Load } from './load.js';
-import { type Row, barredRow, row, ms } from './report.js';
+import { ms, row, spread, type Row } from './report.js';
 import type { Target } from './streams.js';
 import { type FirstAudio, decoderOf } from '../rig/first-audio.js';
-import { readMemory } from '../rig/process-facts.js';
+import { pssMiB } from '../rig/process-facts.js';
 import { type ServiceOptions, withService } from '../rig/service.js';
 import { median, percentile } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
@@ -29,17 +29,16 @@ const figuresText = (figures: readonly FirstAudio[]): string => {
   const bytes = figures.map(({ byteMs }) => byteMs);
   const decodedMs = median(figures.map((figure) => figure.decodedMs));
   const audibleMs = median(figures.map((figure) => figure.audibleMs));
-  const spread = `p50 ${ms(median(bytes))}, p95 ${ms(percentile(bytes, 0.95))}`;
-  return `${spread}; decoded p50 ${ms(decodedMs)}, audible p50 ${ms(audibleMs)}`;
+  return `${spread(bytes)}; decoded p50 ${ms(decodedMs)}, audible p50 ${ms(audibleMs)}`;
 };
 
 const byteMs = (figures: readonly FirstAudio[]): number => median(figures.map((figure) => figure.byteMs));
 
 const audibleRow = (alone: readonly FirstAudio[]): Row => {
   const audibleMs = alone.map((figure) => figure.audibleMs);
-  return barredRow(
+  return row(
     'First audible sample, one sentence, alone',
-    `p50 ${ms(median(audibleMs))}, p95 ${ms(percentile(audibleMs, 0.95))} (first byte p50 ${ms(byteMs(alone))})`,
+    `${spread(audibleMs)} (first byte p50 ${ms(byteMs(alone))})`,
     `p50 at most ${bars.audibleMsMax} ms`,
     median(audibleMs) <= bars.audibleMsMax,
   );
@@ -47,11 +46,19 @@ const audibleRow = (alone: readonly FirstAudio[]): Row => {
 
 const rounds = { warmUp: 5, measured: 60 } as const;
 
+/** First audio of one sentence, so many times. */
+const sentenceAlone = async (load: Load, target: Target, times: number): Promise<FirstAudio[]> => {
+  const [figures = []] = await load.call('firstAudio', { target, texts: [texts.sentence], rounds: times });
+  return figures;
+};
+
+/** Milliseconds to the first byte of each. */
+export const firstBytes = async (load: Load, target: Target, times: number): Promise<number[]> =>
+  (await sentenceAlone(load, target, times)).map((figure) => figure.byteMs);
+
 export const measureAudible = async (load: Load, target: Target): Promise<Row[]> => {
-  const order = { target, texts: [texts.sentence] };
-  await load.call('firstAudio', { ...order, rounds: rounds.warmUp });
-  const [alone = []] = await load.call('firstAudio', { ...order, rounds: rounds.measured });
-  return [audibleRow(alone)];
+  await sentenceAlone(load, target, rounds.warmUp);
+  return [audibleRow(await sentenceAlone(load, target, rounds.measured))];
 };
 
 /** Of long texts, the bars are for the first byte. */
@@ -66,7 +73,7 @@ export const measureFirstAudio = async (load: Load, target: Target): Promise<Row
   const length = texts.longTextCharacters.toLocaleString('en');
   const { firstAudioMsMax, firstAudioRatioMax } = bars;
   const ratioRow = (what: string, figures: readonly FirstAudio[]) =>
-    barredRow(
+    row(
       what,
       `${figuresText(figures)} (${(byteMs(figures) / base).toFixed(2)} x)`,
       `p50 at most ${firstAudioRatioMax} x that of a sentence`,
@@ -75,12 +82,11 @@ export const measureFirstAudio = async (load: Load, target: Target): Promise<Row
   const codecRows: Row[] = [];
   for (const format of [defaultFormat('mp3'), defaultFormat('opus')]) {
     if (decoderOf(format) === null) continue;
-    const codecOrder = { target: { ...target, format }, texts: [texts.sentence] };
-    const [figures = []] = await load.call('firstAudio', { ...codecOrder, rounds: 20 });
+    const figures = await sentenceAlone(load, { ...target, format }, 20);
     codecRows.push(row(`First audio, one sentence, ${describeFormat(format)}`, figuresText(figures)));
   }
   return [
-    barredRow(
+    row(
       'First audio, one sentence, alone',
       figuresText(alone),
       `p50 at most ${firstAudioMsMax} ms`,
@@ -94,10 +100,10 @@ export const measureFirstAudio = async (load: Load, target: Target): Promise<Row
 };
 
 /** Each run of the service stands between two of the bare engine, so that a machine whose speed changes slows both. */
-export const measureThroughput = async (load: Load, target: Target, bare: BareEngine): Promise<Row[]> => {
+export const measureThroughput = async (load: Load, target: Target, bare: BareLoop): Promise<Row[]> => {
   const order = { target, text: texts.throughputText, connections: 16, durationMs: 4_000 };
-  const measureBare = async (): Promise<number> => (await bare.measure(order.durationMs, 'run')).throughput;
-  await bare.measure(1_000, 'run');
+  const measureBare = async (): Promise<number> => (await bare.measure(order.durationMs)).throughput;
+  await bare.measure(1_000);
   const bareRuns = [await measureBare()];
   const beside = async (
     call: 'throughput' | 'wholeThroughput',
@@ -118,10 +124,10 @@ export const measureThroughput = async (load: Load, target: Target, bare: BareEn
   const ratioRow = (what: string, runs: Runs): Row => {
     const ratios = runs.map((run) => run.ratio);
     const ratio = median(ratios);
-    const spread = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
-    return barredRow(
+    const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
+    return row(
       `Throughput, ${what}, ${describeFormat(target.format)}, 16 requests at a time`,
-      `${median(runs.map((run) => run.speed)).toFixed(0)} s of speech a second (${ratio.toFixed(2)} x; single runs ${spread} x)`,
+      `${median(runs.map((run) => run.speed)).toFixed(0)} s of speech a second (${ratio.toFixed(2)} x; single runs ${range} x)`,
       `at least ${bars.throughputRatioMin} x the engine alone`,
       ratio >= bars.throughputRatioMin,
     );
@@ -141,11 +147,10 @@ export const measureListeners = async (load: Load, target: Target): Promise<Row[
     listeners: listenerCount,
     spreadMs: 8_000,
     durationMs: 30_000,
-    watchedPid: null,
   });
   const driest = dry === 0 ? 'none' : `${dry} (up to ${ms(dryMsMax)})`;
   return [
-    barredRow(
+    row(
       `First audio among ${listenerCount} listeners at real time`,
       `${figuresText(firstAudio)} (${firstAudio.length} requests)`,
       `p95 at most ${bars.listenersFirstAudioMsMax} ms`,
@@ -154,13 +159,13 @@ export const measureListeners = async (load: Load, target: Target): Promise<Row[
         0.95,
       ) <= bars.listenersFirstAudioMsMax,
     ),
-    barredRow('Listeners that ever ran dry', driest, 'none', dry === 0),
+    row('Listeners that ever ran dry', driest, 'none', dry === 0),
   ];
 };
 
 /** Services with one thread and with three, both after work for all their threads. */
 export const measureMemory = async (load: Load, target: Target, options: ServiceOptions): Promise<Row[]> => {
-  const pssMiB = (synthesisThreads: number): Promise<number | null> =>
+  const measure = (synthesisThreads: number): Promise<number> =>
     withService({ ...options, synthesisThreads }, async (service) => {
       await load.call('throughput', {
         target: { ...target, port: service.port, keys: await service.makeKeys(keysNeeded) },
@@ -168,11 +173,9 @@ export const measureMemory = async (load: Load, target: Target, options: Service
         connections: 9,
         durationMs: 3_000,
       });
-      const memory = readMemory(service.pid);
-      return memory === null ? null : memory.pssBytes / 2 ** 20;
+      return pssMiB(service.pid);
     });
-  const [one, three] = [await pssMiB(1), await pssMiB(3)];
-  if (one === null || three === null) return [row('Memory', 'not known on this system')];
+  const [one, three] = [await measure(1), await measure(3)];
   return [
     row('Memory (PSS) with one synthesis thread, after load', `${one.toFixed(0)} MiB`),
     row('Memory (PSS) of each further one', `${((three - one) / 2).toFixed(0)} MiB`),

@@ -1,8 +1,9 @@
 /** Measurements over WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Baseline } from './baseline-server.js';
-import type { FrameCost, Heard, Load } from './load.js';
-import { type Row, barredRow, row, count, ms } from './report.js';
+import type { Heard, Load } from './load.js';
+import { count, ms, row, type Row } from './report.js';
+import type { FrameCost } from './sockets.js';
 import type { Target } from './streams.js';
 import { searchCapacity, type SearchSettings } from '../rig/capacity-search.js';
 import { LoadProcess } from '../rig/load-process.js';
@@ -72,23 +73,17 @@ const listen = (
   target: Target,
   listeners: number,
   durationMs: number,
-  watchedPid: number | null,
+  watchedPid?: number,
 ): Promise<Heard> =>
   load.call('listen', {
-    target,
-    text: texts.replyText,
-    transport: 'ws',
-    listeners,
-    spreadMs: 5_000,
-    durationMs,
-    watchedPid,
+    ...{ target, text: texts.replyText, transport: 'ws', listeners, spreadMs: 5_000, durationMs, watchedPid },
   });
 
 export const measureSocketStreams = async (load: Load, target: Target): Promise<Row[]> => {
   const what = `WebSockets streaming at real time with p99 first audio within ${firstAudioP99MsMax} ms`;
   let best: Heard | null = null;
   const { held, failed } = await searchCapacity(streamSearch, async (sockets) => {
-    const heard = await listen(load, target, sockets, stepMs, null);
+    const heard = await listen(load, target, sockets, stepMs);
     const p99Ms = percentile(heard.firstAudioMs, 0.99);
     process.stderr.write(`  ${sockets} sockets: p99 ${ms(p99Ms)}\n`);
     if (p99Ms <= firstAudioP99MsMax) best = heard;
@@ -109,8 +104,7 @@ const heldRow = (what: string, sockets: number, heard: Heard | null, failed: num
 const costSockets = 100;
 const costMs = 10_000;
 
-const perFrame = ({ frames, frontCpuMs }: FrameCost): number | null =>
-  frontCpuMs === null || frames === 0 ? null : (frontCpuMs * 1000) / frames;
+const perFrame = ({ frames, frontCpuMs }: FrameCost): number => (frontCpuMs * 1000) / frames;
 
 /** The same frames at the same rate from the service and from the baseline, one after the other, twice. */
 export const measureFrameCost = async (load: Load, target: Target, service: Service): Promise<Row[]> => {
@@ -133,11 +127,8 @@ export const measureFrameCost = async (load: Load, target: Target, service: Serv
         }),
       )
       .finally(() => baseline.close());
-    const [ours, theirs] = [perFrame(heard), perFrame(received)];
-    if (ours === null || theirs === null)
-      return [row('Front thread, time of a frame', 'not known on this system')];
-    costs.service.push(ours);
-    costs.baseline.push(theirs);
+    costs.service.push(perFrame(heard));
+    costs.baseline.push(perFrame(received));
   }
   const [ours, theirs] = [mean(costs.service), mean(costs.baseline)];
   const rate = `${framesPerSecond.toFixed(0)} frames a second to ${costSockets} sockets`;
@@ -166,7 +157,7 @@ export const measureTogether = async (load: Load, target: Target): Promise<Row[]
   const last = togetherMs.map((round) => round.at(-1) ?? Number.POSITIVE_INFINITY);
   const ratio = median(last) / median(aloneMs);
   return [
-    barredRow(
+    row(
       `First audio of ${contextsTogether} contexts of one WebSocket that begin at once`,
       `median ${ms(median(togetherMs.flat()))}, of the last ${ms(median(last))} (${ratio.toFixed(1)} x), ` +
         `worst ${ms(Math.max(...last))}; one alone ${ms(median(aloneMs))}`,

@@ -49,7 +49,7 @@ export interface SpeechStream {
 }
 
 /** Milliseconds of speech in a byte of base64; `null` where bytes have no fixed time: of Opus, only pages have one. */
-export const msPerBase64Byte = (format: AudioFormat): number | null => {
+const msPerBase64Byte = (format: AudioFormat): number | null => {
   const bytesToMs = (bytesPerSecond: number) => ((3 / 4) * 1000) / bytesPerSecond;
   switch (format.encoding) {
     case 'pcm':
@@ -67,6 +67,18 @@ export const msPerBase64Byte = (format: AudioFormat): number | null => {
       return null;
   }
 };
+
+const fixedMsPerByte = (format: AudioFormat): number => {
+  const msPerByte = msPerBase64Byte(format);
+  if (msPerByte === null) throw new RangeError('the bytes of this format have no fixed duration');
+  return msPerByte;
+};
+
+const wholeOverheadBytes = '{"audio":""}'.length;
+
+/** Milliseconds of speech in the body of a whole file. @throws {RangeError} where bytes have no fixed time */
+export const wholeAudioMs = (format: AudioFormat, bodyBytes: number): number =>
+  (bodyBytes - wholeOverheadBytes) * fixedMsPerByte(format);
 
 /** The base64 of an Ogg page has the page's position here: nine of its bytes, eight of them the position. */
 const pagePosition = { begin: 8, end: 20 } as const;
@@ -181,8 +193,7 @@ export class SocketStream implements SpeechStream {
 
   /** @throws {RangeError} for Opus */
   constructor(target: Target, key: string) {
-    const msPerByte = msPerBase64Byte(target.format);
-    if (msPerByte === null) throw new RangeError('the bytes of this format have no fixed duration');
+    const msPerByte = fixedMsPerByte(target.format);
     this.#start = encodeStart(target);
     this.#connection = new SocketConnection(
       { port: target.port, key },

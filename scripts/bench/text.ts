@@ -3,13 +3,12 @@ import { noSpeakingDefaults, settingsOf } from '../../src/api/speech-settings.js
 import { limits } from '../../src/limits.js';
 import { requestOf } from '../../src/speech/utterances.js';
 import { Segmenter } from '../../src/text/segments.js';
-import { cpuTimeMs } from '../rig/cpu-clock.js';
 import { exchange, speechRequest } from '../rig/http.js';
-import { readFrontCpuMs } from '../rig/process-facts.js';
+import { cpuTimeMs, cpuTimesOf } from '../rig/process-facts.js';
 import type { Service } from '../rig/service.js';
 import { sumOf } from '../rig/statistics.js';
 import { repeatTo, minuteText } from '../rig/texts.js';
-import { type Row, row } from './report.js';
+import { row, type Row } from './report.js';
 import type { Target } from './streams.js';
 
 const characters = 2_500;
@@ -53,11 +52,10 @@ export const measureText = async ({ keys, port, voice }: Target, service: Servic
   const costs = new Map<string, number[]>(texts.map(({ kind }) => [kind, []]));
   for (let round = -1; round < rounds; round++)
     for (const { kind, text } of texts) {
-      const before = readFrontCpuMs(service.pid);
+      const before = cpuTimesOf(service.pid).front;
       const { status } = await exchange(port, speechRequest({ key: keys[0]!, voice, text }));
       if (status !== 200) throw new Error(`the service answered ${status}`);
-      const after = readFrontCpuMs(service.pid);
-      if (round >= 0 && before !== null && after !== null) costs.get(kind)!.push(after - before);
+      if (round >= 0) costs.get(kind)!.push(cpuTimesOf(service.pid).front - before);
     }
   return texts.map(({ kind, text }) => {
     const whole = costs.get(kind)!;

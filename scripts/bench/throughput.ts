@@ -1,8 +1,10 @@
 /** Clients that ask again as soon as they are served, and read as fast as they can. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeRequest, HttpConnection, speechRequest } from '../rig/http.js';
+import type { AudioFormat } from '../../src/api/formats.js';
+import { encodeRequest, exchange, HttpConnection, jsonOf, speechRequest } from '../rig/http.js';
 import { sumOf } from '../rig/statistics.js';
-import { HttpStream, keyOf, msPerBase64Byte, type Target } from './streams.js';
+import { Tally } from '../rig/tally.js';
+import { HttpStream, keyOf, wholeAudioMs, type Target } from './streams.js';
 
 export interface ThroughputOrder {
   readonly target: Target;
@@ -83,19 +85,15 @@ export const speechIn = (files: readonly MadeFile[], fromMs: number, toMs: numbe
     }),
   );
 
-const wholeOverheadBytes = '{"audio":""}'.length;
-
 /** The same with whole files (`POST /v1/tts`). The clients go on until each file that counts is there, so that all have the same company. */
 export const wholeThroughput = async (order: ThroughputOrder): Promise<number> => {
   const { connections: count, durationMs, target, text } = order;
-  const msPerByte = msPerBase64Byte(target.format);
-  if (msPerByte === null) throw new RangeError('the bytes of this format have no fixed duration');
+  const { format, voice } = target;
   const connections = Array.from({ length: count }, () => new HttpConnection(target));
   await Promise.all(connections.map((connection) => connection.opened()));
   const fromMs = performance.now() + warmUpMs;
   const toMs = fromMs + durationMs;
   const files: MadeFile[] = [];
-  const { voice, format } = target;
   const repeat = async (connection: HttpConnection, key: string, onDone: () => void): Promise<void> => {
     const bytes = encodeRequest(speechRequest({ key, text, voice, format, path: '/v1/tts' }));
     for (;;) {
@@ -112,8 +110,7 @@ export const wholeThroughput = async (order: ThroughputOrder): Promise<number> =
           onError: reject,
         });
       });
-      const audioMs = (bodyBytes - wholeOverheadBytes) * msPerByte;
-      files.push({ fromMs: askedMs, toMs: performance.now(), audioMs });
+      files.push({ fromMs: askedMs, toMs: performance.now(), audioMs: wholeAudioMs(format, bodyBytes) });
     }
   };
   try {
@@ -129,4 +126,64 @@ export const wholeThroughput = async (order: ThroughputOrder): Promise<number> =
     for (const connection of connections) connection.close();
   }
   return speechIn(files, fromMs, toMs) / durationMs;
+};
+
+export interface WholesOrder {
+  readonly port: number;
+  readonly key: string;
+  readonly voice: string;
+  readonly text: string;
+  readonly count: number;
+  /** None is asked for after this. */
+  readonly askMsMax: number;
+}
+
+export interface WholesFigures {
+  /** From the request on a new connection to the whole file; infinite for one that did not come. */
+  readonly waitsMs: readonly number[];
+  readonly faults: string;
+}
+
+const wholesRestMs = 30;
+const wholeMsMax = 15_000;
+
+/** Whole files that one key asks for, one at a time: how long each takes. */
+export const wholes = async (order: WholesOrder): Promise<WholesFigures> => {
+  const { askMsMax, count, key, port, text, voice } = order;
+  const waitsMs: number[] = [];
+  const faults = new Tally();
+  const endMs = performance.now() + askMsMax;
+  while (waitsMs.length < count && performance.now() < endMs) {
+    const askedMs = performance.now();
+    // In the format of a client that names none.
+    const request = { path: '/v1/tts', key, body: { text, voice } };
+    const { error, status } = await exchange(port, request, { signal: AbortSignal.timeout(wholeMsMax) });
+    const isServed = error === null && status === 200;
+    waitsMs.push(isServed ? performance.now() - askedMs : Infinity);
+    if (!isServed) faults.add(error?.message ?? `the service answered ${status}`);
+    await sleep(wholesRestMs);
+  }
+  return { waitsMs, faults: faults.toString() };
+};
+
+/** The speech of a text, as 16-bit samples. */
+export const samplesOf = async (
+  { port, voice }: Pick<Target, 'port' | 'voice'>,
+  key: string,
+  text: string,
+  sampleRateHz: number,
+): Promise<Buffer> => {
+  const format: AudioFormat = { encoding: 'pcm', sampleRateHz };
+  const request = speechRequest({ key, voice, text, path: '/v1/tts', format });
+  const { audio } = jsonOf(await exchange(port, request)) as { audio: string };
+  return Buffer.from(audio, 'base64');
+};
+
+/** Milliseconds of speech of each text, each asked for once. */
+export const durations = async (order: { target: Target; texts: readonly string[] }): Promise<number[]> => {
+  const { target, texts } = order;
+  const durationsMs: number[] = [];
+  for (const [i, text] of texts.entries())
+    durationsMs.push((await samplesOf(target, keyOf(target, i), text, 24_000)).length / 48);
+  return durationsMs;
 };

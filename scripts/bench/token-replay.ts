@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { Playback } from '../rig/playback.js';
-import { type ServerFrame, SocketConnection, encodeMessage, encodeStart } from '../rig/socket.js';
+import { encodeMessage, encodeStart } from '../rig/socket.js';
+import { FrameSocket } from './sockets.js';
 import { type Target, keyOf } from './streams.js';
 
 /** How a client sends what its model writes: at once, or by the sentences and long clauses of a request over HTTP. */
@@ -22,8 +23,6 @@ export interface Replay {
   readonly firstSoundMs: Readonly<Record<Sending, number>>;
   /** The longest wait of a listener who plays from the first sample on; of `tokens`. */
   readonly dryMs: number;
-  /** From the first token to the last. */
-  readonly textMs: number;
 }
 
 /** A language model's piece of text is about this long in English. */
@@ -53,11 +52,6 @@ const piecesOf = (tokens: readonly string[], sending: Sending): { text: string; 
   return [...cut, ...rest];
 };
 
-interface Sounds {
-  readonly firstSoundMs: number;
-  readonly dryMs: number;
-}
-
 /** Sends the pieces of one text when the model has written them. @returns what its listener hears, from the first token on */
 const replay = async (
   target: Target,
@@ -65,11 +59,9 @@ const replay = async (
   tokens: readonly string[],
   tokensPerSecond: number,
   sending: Sending,
-): Promise<Sounds> => {
+) => {
   const { sampleRateHz } = target.format as { sampleRateHz: number };
   const playback = new Playback();
-  const opened = Promise.withResolvers<undefined>();
-  const ended = Promise.withResolvers<undefined>();
   let startedMs = 0;
   let firstFrameMs = -1;
   let firstSoundMs = -1;
@@ -84,37 +76,28 @@ const replay = async (
     samples += bytes.length >> 1;
     playback.audio((samples * 1000) / sampleRateHz, atMs);
   };
-  const connection = new SocketConnection(
-    { port: target.port, key },
-    {
-      onMessage: (json) => {
-        const frame = JSON.parse(json) as ServerFrame;
-        if (frame.audio_chunk !== undefined) onAudio(frame.audio_chunk);
-        else if (frame.context_started !== undefined) opened.resolve(undefined);
-        else if (frame.flush_completed === true) ended.resolve(undefined);
-        else if (frame.error !== undefined) ended.reject(new Error(`the service sent ${json}`));
-      },
-      onError: ended.reject,
-    },
-  );
-  ended.promise.catch(() => undefined);
+  const socket = new FrameSocket(target, key);
   try {
-    await connection.opened();
-    connection.write(encodeStart(target));
-    await Promise.race([opened.promise, ended.promise]);
+    await socket.opened();
+    socket.write(encodeStart(target));
+    await socket.until('context_started');
     startedMs = performance.now();
     playback.begin(startedMs);
+    const ended = socket.until('flush_completed', 1, ({ audio_chunk }) => {
+      if (audio_chunk !== undefined) onAudio(audio_chunk);
+    });
+    ended.catch(() => undefined);
     for (const { text, token } of piecesOf(tokens, sending)) {
       const waitMs = startedMs + (token * 1000) / tokensPerSecond - performance.now();
-      if (waitMs > 0) await Promise.race([sleep(waitMs), ended.promise]);
-      connection.write(encodeMessage({ send_text: text }));
+      if (waitMs > 0) await Promise.race([sleep(waitMs), ended]);
+      socket.write(encodeMessage({ send_text: text }));
       // Of text by sentences only the first sound is measured: the service itself cuts what it gets.
       if (sending === 'sentences') break;
     }
-    connection.write(encodeMessage({ flush: true }));
-    await ended.promise;
+    socket.write(encodeMessage({ flush: true }));
+    await ended;
   } finally {
-    connection.close();
+    socket.close();
   }
   if (firstSoundMs < 0) throw new Error('the speech had no sound');
   return { firstSoundMs, dryMs: playback.dryMsMax };
@@ -137,7 +120,6 @@ export const replayTokens = async (order: ReplayOrder): Promise<Replay[]> => {
       replays[index] = {
         firstSoundMs: { tokens: byToken.firstSoundMs, sentences: bySentence.firstSoundMs },
         dryMs: byToken.dryMs,
-        textMs: ((tokens.length - 1) * 1000) / tokensPerSecond,
       };
     }
   };

@@ -1,8 +1,8 @@
 /** Text that arrives as a language model writes it: when speech begins, and whether it ever waits for text. */
 import type { Load } from './load.js';
-import { type Row, barredRow, row } from './report.js';
+import { ms, row, spread, type Row } from './report.js';
 import type { Target } from './streams.js';
-import { median, percentile } from '../rig/statistics.js';
+import { median } from '../rig/statistics.js';
 
 /** Answers as a voice agent's language model writes them: short and long beginnings, numbers, lists, questions. */
 const agentTexts: readonly string[] = [
@@ -75,8 +75,6 @@ const gapMsMax = 5;
 /** One lane for each key. */
 export const tokenKeysNeeded = Math.max(...speeds.map(({ atOnce }) => atOnce));
 
-const ms = (value: number): string => `${value.toFixed(0)} ms`;
-
 export const measureTokens = async (load: Load, target: Target): Promise<Row[]> => {
   // The first utterances make the service load and compile code.
   await load.call('replayTokens', { target, texts: agentTexts.slice(0, 5), tokensPerSecond: 160, atOnce: 1 });
@@ -86,21 +84,20 @@ export const measureTokens = async (load: Load, target: Target): Promise<Row[]> 
     const early = replays.map(({ firstSoundMs }) => firstSoundMs.tokens);
     const late = replays.map(({ firstSoundMs }) => firstSoundMs.sentences);
     const ratio = median(early) / median(late);
-    const spread = (values: readonly number[]) =>
-      `p50 ${ms(median(values))}, p95 ${ms(percentile(values, 0.95))}`;
     rows.push(
-      barredRow(
+      row(
         `First sound, ${tokensPerSecond} tokens a second, ${replays.length} texts`,
-        `${spread(early)}; by the sentence ${spread(late)} (${ratio.toFixed(2)} x)`,
+        `${spread(early, 0)}; by the sentence ${spread(late, 0)} (${ratio.toFixed(2)} x)`,
         `p50 at most ${ratioMax} x by the sentence`,
         ratio <= ratioMax,
       ),
     );
     const gaps = replays.map(({ dryMs }) => dryMs).filter((dryMs) => dryMs > gapMsMax);
     const what = `Gaps in playback, ${tokensPerSecond} tokens a second`;
-    const figure = gaps.length === 0 ? 'none' : `${gaps.length} texts, the longest ${ms(Math.max(...gaps))}`;
-    if (tokensPerSecond < gaplessTokensPerSecond) rows.push(row(what, figure));
-    else rows.push(barredRow(what, figure, 'none', gaps.length === 0));
+    const figure =
+      gaps.length === 0 ? 'none' : `${gaps.length} texts, the longest ${ms(Math.max(...gaps), 0)}`;
+    const hasBar = tokensPerSecond >= gaplessTokensPerSecond;
+    rows.push(hasBar ? row(what, figure, 'none', gaps.length === 0) : row(what, figure));
   }
   return rows;
 };

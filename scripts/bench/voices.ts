@@ -10,7 +10,8 @@ import * as texts from '../rig/texts.js';
 import { linkShippedPack } from '../voices/fixtures/mixed.js';
 import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
 import type { Load } from './load.js';
-import { type Row, barredRow, row } from './report.js';
+import { row, type Row } from './report.js';
+import { firstBytes } from './scenarios.js';
 import type { Target } from './streams.js';
 
 const voiceBars = { memoryRatioMax: 1.7, loadMsMax: 200 } as const;
@@ -53,7 +54,7 @@ export const measureSharing = (load: Load, options: ServiceOptions): Promise<Row
     const { memoryRatioMax } = voiceBars;
     return [
       row('Memory (PSS) of one thread with a voice of 62 MB, after load', `${one.toFixed(0)} MiB`),
-      barredRow(
+      row(
         'Memory (PSS) of four threads',
         `${four.toFixed(0)} MiB (${(four / one).toFixed(2)} x)`,
         `at most ${memoryRatioMax} x that of one`,
@@ -75,11 +76,8 @@ export const measureLoading = (load: Load, options: ServiceOptions): Promise<Row
           // Each voice is asked for twice: first unloaded, because the other one took its room.
           for (const name of ['two', 'one']) {
             const target = await targetOf(service, name);
-            const order = { target, texts: [texts.sentence], rounds: 1 };
-            for (const state of ['unloaded', 'loaded'] as const) {
-              const [figures = []] = await load.call('firstAudio', order);
-              waits[state].push(figures[0]!.byteMs);
-            }
+            for (const state of ['unloaded', 'loaded'] as const)
+              waits[state].push(...(await firstBytes(load, target, 1)));
           }
         const samples = await service.metrics();
         const loads = sumOf(samples, 'syrinx_voice_pack_loads_total') ?? 0;
@@ -87,7 +85,7 @@ export const measureLoading = (load: Load, options: ServiceOptions): Promise<Row
         const loadMs = (1000 * seconds) / loads;
         const { loadMsMax } = voiceBars;
         return [
-          barredRow(
+          row(
             'Load of a voice of 62 MB that was unloaded',
             `${loadMs.toFixed(0)} ms (mean of ${loads})`,
             `at most ${loadMsMax} ms`,

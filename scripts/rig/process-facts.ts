@@ -1,4 +1,4 @@
-/** Facts that Linux reports about a process. Every function returns `null` on a system without `/proc`. */
+/** Facts about processes: what Linux reports in `/proc`. Without it the functions return `null`, or NaN if they say so. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { threadNames } from '../../src/thread-name.js';
 
@@ -101,6 +101,9 @@ export const readCpuTimes = (pid: number): CpuTimes | null => {
   }
 };
 
+/** The same; NaN where the system does not report it. */
+export const cpuTimesOf = (pid: number): CpuTimes => readCpuTimes(pid) ?? byRole(() => Number.NaN);
+
 export const totalCpu = (times: CpuTimes): number => threadRoles.reduce((sum, role) => sum + times[role], 0);
 
 /** What each role used between two readings, divided by `unit`. */
@@ -110,6 +113,12 @@ export const cpuBetween = (before: CpuTimes, after: CpuTimes, unit: number): Cpu
 /** Each role's share, 0 to 1, of what was used between two readings. */
 export const cpuShares = (before: CpuTimes, after: CpuTimes): CpuTimes =>
   cpuBetween(before, after, Math.max(1, totalCpu(after) - totalCpu(before)));
+
+/** Milliseconds of CPU time that this process has used so far, on every system. Other work of the machine changes it little. */
+export const cpuTimeMs = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+};
 
 /** Milliseconds that the main thread has used so far. */
 export const readFrontCpuMs = (pid: number): number | null => readCpuTimes(pid)?.front ?? null;

@@ -1,6 +1,6 @@
 /** The parts of an overload that decide: the search for capacity, the schedule of arrivals, the figures, the verdicts. */
 import t from 'tap';
-import { compareRuns, troubleOf } from '../../scripts/bench/overload/phases.js';
+import { troubleOf } from '../../scripts/bench/overload/phases.js';
 import { figuresOf, wholeFiguresOf, type Visit } from '../../scripts/bench/overload/figures.js';
 import type { CrowdFigures } from '../../scripts/bench/overload/crowd.js';
 import {
@@ -10,11 +10,9 @@ import {
   greedyRow,
   halfRows,
   idleFirstAudio,
-  otherProgramsRow,
   overloadRows,
 } from '../../scripts/bench/overload/rows.js';
 import { drawArrivals } from '../../scripts/bench/overload/schedule.js';
-import { otherCores, type Look } from '../../scripts/bench/overload/watch.js';
 import { searchCapacity, type SearchSettings } from '../../scripts/rig/capacity-search.js';
 
 const settings: SearchSettings = {
@@ -128,21 +126,6 @@ t.test('figures count gaps only of the admitted, and a visit without audio as in
   t.end();
 });
 
-t.test('the speed of whole files is that of the slowest served', (t) => {
-  const whole = { outcome: 'admitted', waitedMs: 1_000, audioMs: 4_000 } as const;
-  t.match(
-    wholeFiguresOf([
-      whole,
-      { ...whole, waitedMs: 8_000 },
-      { outcome: 'refused', waitedMs: 20, audioMs: 0 },
-      { outcome: 'failed', waitedMs: 9_000, audioMs: 0 },
-    ]),
-    { asked: 4, served: 2, refused: 1, failed: 1, slowestSpeed: 0.5, waitedMsMax: 8_000, refusalMsMax: 20 },
-  );
-  t.equal(wholeFiguresOf([]).slowestSpeed, null);
-  t.end();
-});
-
 const crowd = (fields: Partial<CrowdFigures> = {}, visits: readonly Visit[] = [visit({})]): CrowdFigures => ({
   visits: figuresOf(visits),
   http: figuresOf(visits),
@@ -155,7 +138,6 @@ const crowd = (fields: Partial<CrowdFigures> = {}, visits: readonly Visit[] = [v
   isHopeless: false,
   faults: 'nothing',
   clientCores: 0.1,
-  channels: { http: 1, ws: 0 },
   ...fields,
 });
 
@@ -171,13 +153,6 @@ t.test('a load is carried when nobody is late, dry, refused or left behind', (t)
     [crowd({ owedMs: 60_000 }), /600 ms of speech behind/],
   ];
   for (const [figures, message] of troubles) t.match(troubleOf(figures, 100), message);
-  t.end();
-});
-
-t.test('runs are worse only by more than equal runs differ', (t) => {
-  t.match(compareRuns([20, 22, 30], [19, 20, 21]), { these: 22, others: 20, spread: 10, isNoWorse: true });
-  t.match(compareRuns([29, 30, 31], [19, 20, 21]), { spread: 2, isNoWorse: false });
-  t.match(compareRuns([10, 10], [20, 20]), { spread: 0, isNoWorse: true });
   t.end();
 });
 
@@ -232,29 +207,5 @@ t.test('whole files beside a greedy key may take twice their calm time, or 150 m
   t.equal(fair([50], [Infinity]), false, 'one that did not come');
   t.equal(fair([50], []), false, 'none');
   t.equal(fair([Infinity], [50]), false, 'nor in calm');
-  t.end();
-});
-
-t.test('cores of other programs are those that neither the service nor its client used', (t) => {
-  const look = (machineCores: number): Look => ({
-    atMs: 0,
-    capacityRatio: null,
-    refusedByOverload: null,
-    streams: null,
-    cpu: { front: 0.1, actor: 0.2, synthesis: 1, other: 0.1 },
-    machineCores,
-  });
-  const cores = otherCores([look(1.8), look(2)], 0.2);
-  t.ok(Math.abs(cores! - 0.3) < 1e-9, String(cores));
-  t.equal(otherCores([look(1.5)], 0.2), 0, 'clocks that differ a little make nothing');
-  t.equal(otherCores([], 0), null);
-  t.equal(otherCores([{ ...look(1), cpu: null }], 0), null);
-  t.match(
-    otherProgramsRow([
-      { name: 'a', cores: 0.1 },
-      { name: 'b', cores: 1 },
-    ]).figure,
-    /most 1\.00 \(b\)/,
-  );
   t.end();
 });

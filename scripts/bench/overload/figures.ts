@@ -2,19 +2,18 @@
 import { percentile } from '../../rig/statistics.js';
 
 /** What the service said to a visit. `failed`: broken off, or never answered. */
-export type Outcome = 'admitted' | 'refused' | 'failed';
+type Outcome = 'admitted' | 'refused' | 'failed';
 
 /** One utterance of one listener. */
 export interface Visit {
-  /** When it was due, from the beginning of the load. */
   readonly dueMs: number;
-  readonly outcome: Outcome;
+  outcome: Outcome;
   /** From the moment it was due to its first audio; `null`: none came. */
-  readonly firstAudioMs: number | null;
+  firstAudioMs: number | null;
   /** The longest time without audio in its middle. */
-  readonly dryMs: number;
+  dryMs: number;
   /** From the last byte of the request to the refusal; `null`: it was not refused. */
-  readonly refusalMs: number | null;
+  refusalMs: number | null;
   /** From the moment it was due until this client asked. */
   readonly clientLateMs: number;
 }
@@ -26,6 +25,9 @@ export interface WholeVisit {
   readonly waitedMs: number;
   readonly audioMs: number;
 }
+
+const countOf = (visits: readonly { readonly outcome: Outcome }[], wanted: Outcome): number =>
+  visits.filter(({ outcome }) => outcome === wanted).length;
 
 export interface Spread {
   readonly p50: number;
@@ -48,62 +50,37 @@ export const visitBars = {
   dryToleranceMs: 20,
 } as const;
 
-export interface VisitFigures {
-  readonly offered: number;
-  readonly admitted: number;
-  readonly refused: number;
-  readonly failed: number;
-  /** Of the admitted; a visit without audio counts as infinitely late. */
-  readonly firstAudioMs: Spread | null;
-  /** Admitted visits that ran dry for long. */
-  readonly dry: number;
-  /** Admitted visits that ran dry at all, and the longest gap. */
-  readonly everDry: number;
-  readonly dryMsMax: number;
-  readonly refusalMs: Spread | null;
-  readonly clientLateMs: Spread | null;
-}
+export type VisitFigures = ReturnType<typeof figuresOf>;
 
-export const figuresOf = (visits: readonly Visit[]): VisitFigures => {
+export const figuresOf = (visits: readonly Visit[]) => {
   const { dryMsMax, dryToleranceMs } = visitBars;
   const admitted = visits.filter(({ outcome }) => outcome === 'admitted');
-  const firstAudioMs = admitted.map((visit) => visit.firstAudioMs ?? Infinity);
   return {
     offered: visits.length,
     admitted: admitted.length,
-    refused: visits.filter(({ outcome }) => outcome === 'refused').length,
-    failed: visits.filter(({ outcome }) => outcome === 'failed').length,
-    firstAudioMs: spreadOf(firstAudioMs),
-    dry: admitted.filter((visit) => visit.dryMs > dryMsMax).length,
+    refused: countOf(visits, 'refused'),
+    failed: countOf(visits, 'failed'),
+    /** Of the admitted; a visit without audio counts as infinitely late. */
+    firstAudioMs: spreadOf(admitted.map(({ firstAudioMs }) => firstAudioMs ?? Infinity)),
+    /** Admitted visits that ran dry for long. */
+    dry: admitted.filter(({ dryMs }) => dryMs > dryMsMax).length,
+    /** Admitted visits that ran dry at all, and the longest gap. */
     everDry: admitted.filter(({ dryMs }) => dryMs > dryToleranceMs).length,
     dryMsMax: Math.max(0, ...admitted.map(({ dryMs }) => dryMs)),
-    refusalMs: spreadOf(visits.flatMap(({ refusalMs }) => (refusalMs === null ? [] : [refusalMs]))),
+    refusalMs: spreadOf(visits.flatMap(({ refusalMs }) => refusalMs ?? [])),
     clientLateMs: spreadOf(visits.map(({ clientLateMs }) => clientLateMs)),
   };
 };
 
-export interface WholeFigures {
-  readonly asked: number;
-  readonly served: number;
-  readonly refused: number;
-  readonly failed: number;
-  /** Seconds of speech for each second of waiting, of the slowest; `null` without one. */
-  readonly slowestSpeed: number | null;
-  readonly waitedMsMax: number;
-  readonly refusalMsMax: number;
-}
-
-export const wholeFiguresOf = (visits: readonly WholeVisit[]): WholeFigures => {
+export const wholeFiguresOf = (visits: readonly WholeVisit[]) => {
   const served = visits.filter(({ outcome }) => outcome === 'admitted');
-  const refused = visits.filter(({ outcome }) => outcome === 'refused');
   const speeds = served.map(({ audioMs, waitedMs }) => audioMs / waitedMs);
   return {
     asked: visits.length,
     served: served.length,
-    refused: refused.length,
-    failed: visits.filter(({ outcome }) => outcome === 'failed').length,
+    refused: countOf(visits, 'refused'),
+    failed: countOf(visits, 'failed'),
+    /** Seconds of speech for each second of waiting, of the slowest; `null` without one. */
     slowestSpeed: speeds.length === 0 ? null : Math.min(...speeds),
-    waitedMsMax: Math.max(0, ...served.map(({ waitedMs }) => waitedMs)),
-    refusalMsMax: Math.max(0, ...refused.map(({ waitedMs }) => waitedMs)),
   };
 };

@@ -1,7 +1,6 @@
 /** The phases of an overload: how long they last, and what is asked of them. */
 import { median } from '../../rig/statistics.js';
-import type { SearchSettings } from '../../rig/capacity-search.js';
-import type { CrowdFigures, CrowdOrder } from './crowd.js';
+import type { CrowdFigures } from './crowd.js';
 
 export const overloads = ['2', '4', '10'] as const;
 export type Overload = (typeof overloads)[number];
@@ -34,58 +33,43 @@ export const bars = {
 /** A load that the machine carries leaves less than this unspoken when it ends, for each of its listeners. */
 const owedMsMax = 500;
 
-type Load = Pick<CrowdOrder, 'warmUpMs' | 'durationMs' | 'drainMsMax'>;
-
-export interface Timing {
-  readonly search: SearchSettings;
-  readonly trial: Load;
-  readonly warmUpMs: number;
-  /** Runs below capacity, for each way of admission. */
-  readonly calmRuns: number;
-  readonly calm: Load;
-  /** Without speech, before listeners begin at once. */
-  readonly silenceMs: number;
-  /** Times that they do, and how far apart: longer than an utterance and the silence. */
-  readonly rounds: number;
-  readonly everyMs: number;
-  readonly steady: Load;
-  /** A busy program starts after `neighbourAfterMs` and runs for `neighbourMs`. */
-  readonly shared: Load;
-  readonly neighbourAfterMs: number;
-  readonly neighbourMs: number;
-  readonly overload: Load;
-  /** Whole files of another key: short ones, long ones, and how long they are asked for. */
-  readonly wholes: { readonly short: number; readonly long: number; readonly askMsMax: number };
-  readonly burstConnections: number;
-}
-
 const drainMsMax = 20_000;
 
+export type Timing = ReturnType<typeof timingOf>;
+
 /** @param seconds of each overload */
-export const timingOf = (seconds: number, isQuick: boolean): Timing => ({
-  search: {
-    first: 64,
-    growth: isQuick ? 2 : 1.6,
-    refinements: isQuick ? 1 : 3,
-    max: 1_600,
-    trials: isQuick ? 1 : 2,
-    secondThoughts: isQuick ? 0 : 2,
-  },
-  trial: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 3_000 : 9_000, drainMsMax: 2_000 },
-  warmUpMs: isQuick ? 2_000 : 6_000,
-  calmRuns: isQuick ? 1 : 2,
-  calm: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 3_000 : 12_000, drainMsMax },
-  silenceMs: isQuick ? 500 : 3_000,
-  rounds: isQuick ? 1 : 2,
-  everyMs: 13_000,
-  steady: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 3_000 : 60_000, drainMsMax },
-  shared: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 5_000 : 20_000, drainMsMax },
-  neighbourAfterMs: isQuick ? 2_000 : 8_000,
-  neighbourMs: isQuick ? 2_000 : 10_000,
-  overload: { warmUpMs: 0, durationMs: seconds * 1_000, drainMsMax },
-  wholes: isQuick ? { short: 5, long: 1, askMsMax: 2_000 } : { short: 40, long: 5, askMsMax: 10_000 },
-  burstConnections: 1_000,
-});
+export const timingOf = (seconds: number, isQuick: boolean) => {
+  const load = (durationMs: number) => ({ warmUpMs: isQuick ? 1_000 : 3_000, durationMs, drainMsMax });
+  return {
+    search: {
+      first: 64,
+      growth: isQuick ? 2 : 1.6,
+      refinements: isQuick ? 1 : 3,
+      max: 1_600,
+      trials: isQuick ? 1 : 2,
+      secondThoughts: isQuick ? 0 : 2,
+    },
+    trial: { ...load(isQuick ? 3_000 : 9_000), drainMsMax: 2_000 },
+    warmUpMs: isQuick ? 2_000 : 6_000,
+    /** Runs below capacity, for each way of admission. */
+    calmRuns: isQuick ? 1 : 2,
+    calm: load(isQuick ? 3_000 : 12_000),
+    /** Without speech, before listeners begin at once. */
+    silenceMs: isQuick ? 500 : 3_000,
+    /** Times that they do, and how far apart: longer than an utterance and the silence. */
+    rounds: isQuick ? 1 : 2,
+    everyMs: 13_000,
+    steady: load(isQuick ? 3_000 : 60_000),
+    /** A busy program starts after `neighbourAfterMs` and runs for `neighbourMs`. */
+    shared: load(isQuick ? 5_000 : 20_000),
+    neighbourAfterMs: isQuick ? 2_000 : 8_000,
+    neighbourMs: isQuick ? 2_000 : 10_000,
+    overload: { warmUpMs: 0, durationMs: seconds * 1_000, drainMsMax },
+    /** Whole files of another key: short ones, long ones, and how long they are asked for. */
+    wholes: isQuick ? { short: 5, long: 1, askMsMax: 2_000 } : { short: 40, long: 5, askMsMax: 10_000 },
+    burstConnections: 1_000,
+  };
+};
 
 /** @returns why a load is more than the machine carries; `null`: it carries it */
 export const troubleOf = (figures: CrowdFigures, listeners: number): string | null => {
@@ -102,15 +86,7 @@ export const troubleOf = (figures: CrowdFigures, listeners: number): string | nu
 };
 
 /** How far equal runs differ, and whether one kind is worse than the other by more. */
-export const compareRuns = (
-  these: readonly number[],
-  others: readonly number[],
-): {
-  readonly these: number;
-  readonly others: number;
-  readonly spread: number;
-  readonly isNoWorse: boolean;
-} => {
+export const compareRuns = (these: readonly number[], others: readonly number[]) => {
   const range = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
   const spread = Math.max(range(these), range(others));
   const [mine, theirs] = [median(these), median(others)];

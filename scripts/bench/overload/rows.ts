@@ -1,14 +1,12 @@
 /** The table of an overload. */
-import { percentile, median } from '../../rig/statistics.js';
-import { type Row, barredRow, row } from '../report.js';
+import { median, percentile, sumOf } from '../../rig/statistics.js';
+import { count, row, type Row } from '../report.js';
 import type { AttackKind } from '../../torture/greedy/attack.js';
-import type { BurstFigures } from './burst.js';
 import type { CrowdFigures } from './crowd.js';
 import { type Spread, type VisitFigures, visitBars } from './figures.js';
+import type { FileLength, GreedyOutcome } from './greedy.js';
 import { bars, compareRuns, type Overload } from './phases.js';
-import type { WholesFigures } from './wholes.js';
 
-const count = (value: number): string => value.toLocaleString('en');
 const ms = (value: number | undefined): string =>
   value === undefined ? 'none' : value === Infinity ? 'never' : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 const percent = (part: number, whole: number): string =>
@@ -61,7 +59,7 @@ const dryText = ({ dryMsMax, everDry }: VisitFigures): string =>
 const servedRow = (what: string, figures: CrowdFigures, more: readonly string[] = []): Row => {
   const { failed, offered, refused } = figures.visits;
   const lost = failed === 0 ? [] : [`${failed} failed (${figures.faults})`];
-  return barredRow(
+  return row(
     `${what}: refused`,
     [`${refused} of ${count(offered)}`, ...lost, ...more].join('; '),
     'none',
@@ -72,12 +70,11 @@ const servedRow = (what: string, figures: CrowdFigures, more: readonly string[] 
 /** A load that must be carried whatever else comes with it. */
 export const carriedRow = (what: string, figures: CrowdFigures): Row => {
   const { firstAudioMs } = figures.visits;
-  return servedRow(what, figures, [
+  const heard =
     firstAudioMs === null
       ? 'no audio'
-      : `first audio p50 ${ms(firstAudioMs.p50)}, p95 ${ms(firstAudioMs.p95)}`,
-    dryText(figures.visits),
-  ]);
+      : `first audio p50 ${ms(firstAudioMs.p50)}, p95 ${ms(firstAudioMs.p95)}`;
+  return servedRow(what, figures, [heard, dryText(figures.visits)]);
 };
 
 export const halfRows = (listeners: number, figures: CrowdFigures): Row[] => {
@@ -85,13 +82,13 @@ export const halfRows = (listeners: number, figures: CrowdFigures): Row[] => {
   const what = `Half of the capacity at once (${count(listeners)})`;
   return [
     servedRow(what, figures),
-    barredRow(
+    row(
       `${what}: first audio`,
       spreadText(firstAudioMs),
       `p95 at most ${bars.halfFirstAudioP95MsMax} ms`,
       (firstAudioMs?.p95 ?? Infinity) <= bars.halfFirstAudioP95MsMax,
     ),
-    barredRow(
+    row(
       `${what}: dry for more than ${visitBars.dryMsMax} ms`,
       `${dry}; ${dryText(figures.visits)}`,
       'none',
@@ -101,8 +98,7 @@ export const halfRows = (listeners: number, figures: CrowdFigures): Row[] => {
 };
 
 export const calmRows = (refusing: readonly CrowdFigures[], late: readonly CrowdFigures[]): Row[] => {
-  const sum = (pick: (figures: CrowdFigures) => number) =>
-    refusing.reduce((total, run) => total + pick(run), 0);
+  const sum = (pick: (figures: CrowdFigures) => number) => sumOf(refusing.map(pick));
   const [offered, refused] = [sum(({ visits }) => visits.offered), sum(({ visits }) => visits.refused)];
   const wholesRefused = sum(({ wholes }) => wholes.refused);
   const failed = sum(({ visits, wholes }) => visits.failed + wholes.failed);
@@ -112,19 +108,19 @@ export const calmRows = (refusing: readonly CrowdFigures[], late: readonly Crowd
     runs.map(({ visits }) => visits.firstAudioMs?.p99 ?? Infinity);
   const { isNoWorse, others, spread, these } = compareRuns(p99(refusing), p99(late));
   return [
-    barredRow(
+    row(
       '0.8 x capacity: refused or failed',
       `${refused + wholesRefused} refused, ${failed} failed of ${count(offered)}`,
       'none',
       refused + wholesRefused + failed === 0 && offered > 0,
     ),
-    barredRow(
+    row(
       '0.8 x: listeners that ran dry',
       dry === 0 ? 'none' : `${dry} (up to ${ms(dryMsMax)})`,
       'none',
       dry === 0,
     ),
-    barredRow(
+    row(
       '0.8 x: p99 of first audio, against `OVERLOAD=late`',
       `${ms(these)}, against ${ms(others)} (equal runs differ by up to ${ms(spread)})`,
       'no worse by more than equal runs differ',
@@ -134,17 +130,16 @@ export const calmRows = (refusing: readonly CrowdFigures[], late: readonly Crowd
 };
 
 /** First audio that is normal: how long, and when it was measured. */
-export interface NormalFirstAudio {
+interface NormalFirstAudio {
   readonly p95Ms: number;
   readonly when: string;
 }
 
-/** @param probes of an idle machine; `null`: refused */
-export const idleFirstAudio = (probes: readonly (number | null)[]): NormalFirstAudio => ({
-  p95Ms: percentile(
-    probes.map((value) => value ?? Infinity),
-    0.95,
-  ),
+type Probes = CrowdFigures['probes'];
+const probedMs = (probes: Probes): number[] => probes.map((value) => value ?? Infinity);
+
+export const idleFirstAudio = (probes: Probes): NormalFirstAudio => ({
+  p95Ms: percentile(probedMs(probes), 0.95),
   when: 'of an idle machine',
 });
 
@@ -163,35 +158,35 @@ export const overloadRows = (
   const { admitted, dry, dryMsMax, failed, firstAudioMs, offered, refusalMs, refused } = visits;
   const what = `${factor} x`;
   const servedRatio = servedPerSecond / listeners;
-  const afterMs = median(figures.probes.map((value) => value ?? Infinity));
+  const afterMs = median(probedMs(figures.probes));
   const lost = failed + wholes.failed;
   return [
-    barredRow(
+    row(
       `${factor} x capacity: admitted visits dry for more than ${visitBars.dryMsMax} ms`,
       `${percent(dry, admitted)} (${dry} of ${count(admitted)}; worst gap ${ms(dryMsMax)})`,
       `at most ${bars.dryShareMax * 100} %`,
       admitted > 0 && dry <= bars.dryShareMax * admitted,
     ),
-    barredRow(
+    row(
       `${what}: first audio`,
       spreadText(firstAudioMs),
       `p95 at most ${bars.overloadFirstAudioP95MsMax} ms, p99 ${bars.overloadFirstAudioP99MsMax} ms`,
       (firstAudioMs?.p95 ?? Infinity) <= bars.overloadFirstAudioP95MsMax &&
         (firstAudioMs?.p99 ?? Infinity) <= bars.overloadFirstAudioP99MsMax,
     ),
-    barredRow(
+    row(
       `${what}: speech served`,
       `${servedPerSecond.toFixed(0)} s a second (${servedRatio.toFixed(2)} x capacity)`,
       `at least ${bars.servedRatioMin} x`,
       servedRatio >= bars.servedRatioMin,
     ),
-    barredRow(
+    row(
       `${what}: time to a refusal`,
       `${spreadText(refusalMs)} (${count(refused)} of ${count(offered)} refused)`,
       `p95 at most ${bars.refusalP95MsMax} ms`,
       (refusalMs?.p95 ?? 0) <= bars.refusalP95MsMax,
     ),
-    barredRow(
+    row(
       `${what}: visits and files without an answer, or broken off`,
       lost === 0 ? 'none' : `${lost} (${figures.faults})`,
       'none',
@@ -201,7 +196,7 @@ export const overloadRows = (
       `${what}: whole files meanwhile`,
       `${wholes.served} served, ${wholes.refused} refused of ${wholes.asked}; slowest ${wholes.slowestSpeed?.toFixed(1) ?? '-'} x real time`,
     ),
-    barredRow(
+    row(
       `${what}: first audio a second after the load`,
       `p50 ${ms(afterMs)}`,
       `at most the p95 ${normal.when}, ${ms(normal.p95Ms)}`,
@@ -210,18 +205,26 @@ export const overloadRows = (
   ];
 };
 
+export interface BurstFigures {
+  /** The utterance came whole. */
+  readonly served: number;
+  /** 503, at the handshake of a WebSocket too, or its error frame. */
+  readonly refused: number;
+  /** Neither. */
+  readonly lost: number;
+  readonly faults: string;
+  readonly tookMs: number;
+}
+
 export const burstRow = (connections: number, figures: BurstFigures): Row => {
   const { lost, refused, served, tookMs } = figures;
-  return barredRow(
+  return row(
     `${count(connections)} connections at once: lost`,
     `${lost === 0 ? 'none' : `${lost} (${figures.faults})`} (${count(served)} served, ${count(refused)} refused, in ${(tookMs / 1000).toFixed(1)} s)`,
     'none',
     lost === 0,
   );
 };
-
-/** A file of about 2 s of speech, or of about a minute. */
-export type FileLength = 'short' | 'long';
 
 const attackNames: Readonly<Record<AttackKind, string>> = {
   text: 'Flood of text, read',
@@ -233,21 +236,13 @@ const attackNames: Readonly<Record<AttackKind, string>> = {
 };
 const lengthNames: Readonly<Record<FileLength, string>> = { short: '2 s', long: '60 s' };
 
-/** What another key met, in calm and beside a greedy one. */
-export interface GreedyOutcome {
-  readonly kind: AttackKind;
-  readonly file: FileLength;
-  readonly calm: WholesFigures;
-  readonly attacked: WholesFigures;
-}
-
 export const greedyRow = ({ attacked, calm, file, kind }: GreedyOutcome): Row => {
   const p95 = (waitsMs: readonly number[]) => (waitsMs.length === 0 ? Infinity : percentile(waitsMs, 0.95));
   const [p95Ms, calmP95Ms] = [p95(attacked.waitsMs), p95(calm.waitsMs)];
   const barMs = Math.max(bars.wholeP95RatioMax * calmP95Ms, bars.wholeP95MsFloor);
   const faults = attacked.faults === 'nothing' ? '' : `; ${attacked.faults}`;
   const worst = `worst of ${attacked.waitsMs.length} ${ms(Math.max(0, ...attacked.waitsMs))}`;
-  return barredRow(
+  return row(
     `${attackNames[kind]}: another key's whole file of ${lengthNames[file]}`,
     `p95 ${ms(p95Ms)}, ${worst} (calm p95 ${ms(calmP95Ms)}, worst ${ms(Math.max(0, ...calm.waitsMs))}${faults})`,
     `p95 at most ${bars.wholeP95RatioMax} x calm or ${bars.wholeP95MsFloor} ms: ${ms(barMs)}`,

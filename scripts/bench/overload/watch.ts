@@ -1,7 +1,8 @@
 /** Looks at the service from outside while it is loaded: how full it says it is, what it refuses, where its CPU time goes. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sumOf } from '../../rig/exposition.js';
 import { machineBusyMs } from '../../rig/machine.js';
-import { type CpuTimes, cpuBetween, readCpuTimes, totalCpu } from '../../rig/process-facts.js';
+import { type CpuTimes, cpuBetween, cpuTimesOf, totalCpu } from '../../rig/process-facts.js';
 import { describeExit, type Service } from '../../rig/service.js';
 import { mean } from '../../rig/statistics.js';
 import type { Target } from '../streams.js';
@@ -25,15 +26,14 @@ const lookMs = 2_000;
 const idleMsMax = 15_000;
 const idleLookMs = 50;
 
-/** One look; rates are since the look before. `null`: the service or the system does not report it. */
+/** One look; rates are since the look before. NaN: the system does not report it. */
 export interface Look {
   readonly atMs: number;
-  /** 1 is full. */
+  /** 1 is full; `null`, as the next: the service does not report it. */
   readonly capacityRatio: number | null;
   readonly refusedByOverload: number | null;
-  readonly streams: number | null;
   /** In cores. */
-  readonly cpu: CpuTimes | null;
+  readonly cpu: CpuTimes;
   /** Cores that everything on the machine used. */
   readonly machineCores: number;
 }
@@ -48,7 +48,7 @@ export const awaitIdle = async (service: Service): Promise<void> => {
     if (busy === 0) return;
     if (performance.now() > endMs)
       throw new Error(`${busy} streams and contexts are left ${idleMsMax} ms after a load`);
-    await new Promise((resolve) => setTimeout(resolve, idleLookMs));
+    await sleep(idleLookMs);
   }
 };
 
@@ -59,7 +59,7 @@ export const watched = async <T>(
 ): Promise<{ readonly result: T; readonly looks: readonly Look[] }> => {
   const looks: Look[] = [];
   const startedMs = performance.now();
-  const read = () => ({ atMs: performance.now(), cpu: readCpuTimes(service.pid), busyMs: machineBusyMs() });
+  const read = () => ({ atMs: performance.now(), cpu: cpuTimesOf(service.pid), busyMs: machineBusyMs() });
   let before = read();
   const look = async (): Promise<void> => {
     const samples = await service.metrics();
@@ -69,8 +69,7 @@ export const watched = async <T>(
       atMs: Math.round(after.atMs - startedMs),
       capacityRatio: sumOf(samples, 'syrinx_capacity_ratio'),
       refusedByOverload: sumOf(samples, 'syrinx_refusals_total', { reason: 'overloaded' }),
-      streams: sumOf(samples, 'syrinx_streams'),
-      cpu: before.cpu === null || after.cpu === null ? null : cpuBetween(before.cpu, after.cpu, elapsedMs),
+      cpu: cpuBetween(before.cpu, after.cpu, elapsedMs),
       machineCores: (after.busyMs - before.busyMs) / elapsedMs,
     });
     before = after;
@@ -89,18 +88,14 @@ export const watched = async <T>(
 
 /** Mean cores that other programs than the service and its client used; `null` where the system does not report it. */
 export const otherCores = (looks: readonly Look[], clientCores: number): number | null => {
-  const others = looks.flatMap(({ cpu, machineCores }) =>
-    cpu === null ? [] : [machineCores - totalCpu(cpu) - clientCores],
-  );
-  return others.length === 0 ? null : Math.max(0, mean(others));
+  const others = mean(looks.map(({ cpu, machineCores }) => machineCores - totalCpu(cpu) - clientCores));
+  return Number.isNaN(others) ? null : Math.max(0, others);
 };
 
 /** For the log. */
 export const describeLooks = (looks: readonly Look[]): string => {
-  const cpu = looks.flatMap((look) => (look.cpu === null ? [] : [look.cpu]));
-  if (cpu.length === 0) return '';
-  const cores = (role: keyof (typeof cpu)[number]) => mean(cpu.map((times) => times[role])).toFixed(2);
-  const ratios = looks.flatMap(({ capacityRatio }) => (capacityRatio === null ? [] : [capacityRatio]));
+  const cores = (role: keyof CpuTimes) => mean(looks.map(({ cpu }) => cpu[role])).toFixed(2);
+  const ratios = looks.flatMap(({ capacityRatio }) => capacityRatio ?? []);
   const full = ratios.length === 0 ? '' : `; capacity ratio ${mean(ratios).toFixed(2)}`;
   const all = mean(looks.map(({ machineCores }) => machineCores)).toFixed(2);
   return `; cores: front ${cores('front')}, actors ${cores('actor')}, synthesis ${cores('synthesis')}, machine ${all}${full}`;
