@@ -131,6 +131,8 @@ export interface Status {
   /** Of audio and frames that wait for their clients. */
   readonly bufferedBytes: number;
   readonly threadsWhole: boolean;
+  /** Threads that took the place of one that ended or hung. */
+  readonly threadRestarts: { readonly synthesis: number; readonly actor: number };
   readonly rssMiB: number;
 }
 

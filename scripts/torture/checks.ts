@@ -11,21 +11,15 @@ export const spreadOf = (values: readonly number[], shares: readonly number[] = 
 /** Whole milliseconds in words. */
 export const ms = (value: number): string => `${Math.round(value)} ms`;
 
-export interface Spoken {
-  /** 0 without a response, or when it broke off. */
-  readonly status: number;
-  readonly bytes: number;
-}
-
-/** One request to its end. */
+/** One request to its end. @returns its status, 0 without a response or when it broke off, and the bytes of its body */
 export const speak = async (
   port: number,
   key: string,
   text: string,
-  path: SpeechPath = '/v1/tts',
-): Promise<Spoken> => {
+  { path = '/v1/tts', voice = 'wren' }: { readonly path?: SpeechPath; readonly voice?: string } = {},
+): Promise<{ readonly status: number; readonly bytes: number }> => {
   const format = { encoding: 'pcm', sampleRateHz: 32_000 } as const;
-  const answer = await exchange(port, speechRequest({ key, voice: 'wren', text, path, format }));
+  const answer = await exchange(port, speechRequest({ key, voice, text, path, format }));
   return answer.isWhole ? { status: answer.status, bytes: answer.body.length } : { status: 0, bytes: 0 };
 };
 
@@ -78,9 +72,9 @@ const restMsMax = 25_000;
 const moreFilesMax = 4;
 const slotsPerKey = 9;
 
-const isAtRest = (status: Status, sockets: number, contexts: number): boolean =>
-  status.requestsInFlight === sockets &&
-  status.openContexts === contexts &&
+const isAtRest = (status: Status): boolean =>
+  status.requestsInFlight === 0 &&
+  status.openContexts === 0 &&
   status.runningSegments === 0 &&
   status.threadsWhole;
 
@@ -97,29 +91,23 @@ const slotsAreFree = async (port: number, key: string): Promise<boolean> => {
  *
  * @param filesBefore open files of the service before the torture
  * @param keys whose slots must be free
- * @param stays sockets and contexts that are still open on purpose
  * @returns what the service still holds, in words
  */
 export const leftoversOf = async (
   service: Service,
   filesBefore: number,
   keys: readonly string[],
-  stays = { sockets: 0, contexts: 0 },
 ): Promise<string[]> => {
-  const isResting = (status: Status): boolean => isAtRest(status, stays.sockets, stays.contexts);
   const filesMax = filesBefore + moreFilesMax;
   const endMs = performance.now() + restMsMax;
   let status = await service.status();
-  while ((!isResting(status) || service.openFiles > filesMax) && performance.now() < endMs) {
+  while ((!isAtRest(status) || service.openFiles > filesMax) && performance.now() < endMs) {
     await sleep(200);
     status = await service.status();
   }
   const left: string[] = [];
-  if (!isResting(status)) left.push(`not at rest: ${JSON.stringify(status)}`);
+  if (!isAtRest(status)) left.push(`not at rest: ${JSON.stringify(status)}`);
   if (service.openFiles > filesMax) left.push(`${service.openFiles} open files, before ${filesBefore}`);
   for (const key of keys) if (!(await slotsAreFree(service.port, key))) left.push('slots of a key');
   return left;
 };
-
-export const describeLeftovers = (left: readonly string[]): string =>
-  left.length === 0 ? 'nothing left over' : `LEFT: ${left.join('; ')}`;

@@ -7,17 +7,16 @@ import { EndpointClient } from '../rig/endpoints.js';
 import { Dice } from '../rig/random.js';
 import { describeExit, freeDialectPorts, Service } from '../rig/service.js';
 import { Tally } from '../rig/tally.js';
+import { scenarioOf, type Fault } from './beside.js';
 import { comesTrue } from './checks.js';
-import { runFlood } from './floods/floods.js';
-import type { Flood } from './floods/flood.js';
 import { slowDialectReaders } from './floods/slow-readers.js';
-import type { Scenario, TortureOptions, TortureRow } from './scenario.js';
-import { deathsThroughDialects, describeSpeech, endOf, endpointsFor } from './threads/threads.js';
+import { rowOf, unmet, type Scenario, type TortureOptions, type TortureRow } from './scenario.js';
+import { deathsThroughDialects, endOf, endpointsFor, silentOf } from './threads/threads.js';
 
 const sentence = 'The train was late again, so we walked along the river and talked about the summer. ';
-const settleMs = 500;
 /** Two neighbours over WebSockets, with one context or two, and two over HTTP. */
 const neighbourContextsMax = 6;
+const clientsForEachRound = 15;
 
 /** About a minute of speech. It is made within a drain. */
 const drainedText = sentence.repeat(12);
@@ -33,25 +32,23 @@ const drainOnce = async (dice: Dice, ends: Tally): Promise<string[]> => {
     // This one leaves while the service drains.
     const leaving = new EndpointClient(dice.pick(endpoints));
     await Promise.all([...clients, leaving].map((client) => client.heard()));
-    const unheard = clients.filter(({ end, heardMs }) => heardMs === 0 || end !== null).length;
+    const inSpeech = clients.every(({ end, heardMs }) => heardMs > 0 && end === null);
     service.signal('SIGTERM');
     await sleep(dice.below(200));
     leaving.reset();
     const late = endpoints.map((endpoint) => new EndpointClient(endpoint));
-    const wrong: string[] = unheard === 0 ? [] : [`${unheard} were not in mid-speech`];
-    for (const [i, client] of clients.entries()) {
-      const end = await endOf(client);
-      ends.add(end);
-      if (end !== 'whole') wrong.push(`${endpoints[i]!.name}: ${end}`);
-    }
-    const { code, signal } = await service.exited;
-    if (code !== 0) wrong.push(`the service ended with ${describeExit({ code, signal })}`);
+    const endsNow = await Promise.all(clients.map(endOf));
+    for (const end of endsNow) ends.add(end);
+    const exit = await service.exited;
     // The drain may let them in for a moment; it may not leave them without an answer.
-    for (const [i, client] of late.entries())
-      if ((await endOf(client)) === 'no end')
-        wrong.push(`${endpoints[i]!.name}: a late client has no answer`);
-    if (service.log.errors > 0) wrong.push(service.log.errorLines[0] ?? '');
-    return wrong;
+    const lateEnds = await Promise.all(late.map(endOf));
+    return unmet({
+      'all were in mid-speech': inSpeech,
+      'what was under way came to its end': endsNow.every((end) => end === 'whole'),
+      [`exit 0, not ${describeExit(exit)}`]: exit.code === 0,
+      'late clients had an answer': !lateEnds.includes('no end'),
+      [`no error logged: ${service.log.errorLines[0] ?? ''}`]: service.log.errors === 0,
+    });
   } finally {
     await service.kill();
   }
@@ -64,21 +61,19 @@ const drains = async ({ count, progress, seed }: TortureOptions): Promise<Tortur
     progress(`drains: ${round} of ${count}, ${ends.toString()}`);
     wrong.push(...(await drainOnce(new Dice(seed, round), ends)));
   }
-  const found = wrong.length === 0 ? 'exit 0 each time' : `WRONG: ${wrong.slice(0, 3).join('; ')}`;
-  return {
+  const named = {
     fault: 'dialects: a drain in mid-speech',
     injected:
       'SIGTERM while a minute of speech is under way through each dialect, and one more client leaves',
-    count,
-    outcome: `what was under way: ${ends.toString()}; ${found}`,
-    held: wrong.length === 0 && ends.of('whole') > 0,
   };
+  return rowOf(named, { count, saw: `what was under way: ${ends.toString()}`, wrong });
 };
 
-const vanishing: Flood = {
+const vanishing: Fault = {
   fault: 'dialects: clients that vanish',
   injected: 'connections of each dialect that end 0 to 300 ms after they begin, half of them with a RST',
-  async run({ count, progress, seed, service }) {
+  async inject({ count: rounds, progress, seed, service }) {
+    const count = rounds * clientsForEachRound;
     const endpoints = await endpointsFor(service, sentence.repeat(20));
     const dice = new Dice(seed, 1);
     const parallel = 6;
@@ -98,36 +93,34 @@ const vanishing: Flood = {
     const isAtRest = await comesTrue(
       async () => (await service.status()).openContexts <= neighbourContextsMax,
     );
-    const spoken = await describeSpeech(await endpointsFor(service, 'Still here.'));
-    const held = isAtRest && !spoken.includes('SILENT') && heard > count / 10;
-    return { count, outcome: `${heard} left in mid-speech; ${spoken}`, held };
+    const conditions = { 'the contexts of all are closed': isAtRest, 'some have heard': heard > count / 10 };
+    const wrong = [...unmet(conditions), ...(await silentOf(service))];
+    return { count, saw: `${heard} left in mid-speech`, wrong };
   },
 };
 
-const flood = async (options: TortureOptions, kind: Flood): Promise<TortureRow> => {
-  const service = await Service.start({ env: freeDialectPorts });
-  try {
-    await sleep(settleMs);
-    return await runFlood(service, kind, 'wren', { ...options, count: options.count * 15 });
-  } finally {
-    await service.stop();
-  }
-};
+const vanishes = scenarioOf({ name: 'vanish', about: vanishing.injected, defaultCount: 20 }, [vanishing], {
+  env: freeDialectPorts,
+});
 
 export const dialects: Scenario = {
   name: 'dialects',
   about: 'through each dialect: threads that end, drains, and clients that vanish',
   defaultCount: 20,
   run: async (options) => [
-    await deathsThroughDialects(options),
+    ...(await deathsThroughDialects.run(options)),
     await drains(options),
-    await flood(options, vanishing),
+    ...(await vanishes.run(options)),
   ],
 };
 
-export const slowDialects: Scenario = {
-  name: 'slow-dialect-readers',
-  about: 'through each dialect: clients that ask for much speech and read little of it',
-  defaultCount: 20,
-  run: async (options) => [await flood(options, slowDialectReaders)],
-};
+export const slowDialects = scenarioOf(
+  {
+    name: 'slow-dialect-readers',
+    about: 'through each dialect: clients that ask for much speech and read little of it',
+    // Thirty readers.
+    defaultCount: 300,
+  },
+  [slowDialectReaders],
+  { env: freeDialectPorts },
+);

@@ -9,8 +9,10 @@ import type { Service } from '../rig/service.js';
 import type { SoakLoad } from '../soak/load.js';
 import { keysNeeded, otherKeysNeeded } from '../soak/population.js';
 import { ms } from './checks.js';
+import { unmet } from './scenario.js';
 
 const loadEntry = new URL('../soak/load.js', import.meta.url);
+const contexts = 2;
 const probeEveryMs = 200;
 /** A fault may take less time than a reply. */
 const heardMsMax = 20_000;
@@ -24,8 +26,7 @@ const answerMsMax = 60_000;
 const usualLateMsMax = 10_000;
 
 export interface NeighbourOptions {
-  /** Over WebSockets and over HTTP. */
-  readonly contexts?: number;
+  /** Besides two over WebSockets; by default two. */
   readonly httpClients?: number;
   /** Some more use the dialects of the service. */
   readonly useDialects?: boolean;
@@ -35,19 +36,10 @@ export interface NeighbourOptions {
   readonly lateMsMax?: number;
 }
 
+/** What they heard, and what was wrong with it. */
 export interface NeighboursReport {
-  /** Replies that they heard. */
-  readonly heard: number;
-  /** Utterances that failed, where they may. */
-  readonly failures: number;
-  readonly audioMs: number;
-  /** The longest wait for first audio, in mid-speech, and for an answer to `GET /healthz`. */
-  readonly firstAudioMsMax: number;
-  readonly dryMsMax: number;
-  readonly probeMsMax: number;
-  readonly probes: number;
-  readonly faults: readonly string[];
-  readonly lateMsMax: number;
+  readonly saw: string;
+  readonly wrong: readonly string[];
 }
 
 export class Neighbours {
@@ -77,7 +69,6 @@ export class Neighbours {
     service: Service,
     seed: number,
     {
-      contexts = 2,
       httpClients = 2,
       useDialects = false,
       mayFail = false,
@@ -112,11 +103,17 @@ export class Neighbours {
     const { audioMs, dryMsMax, failures, heard } = counts;
     this.close();
     await this.#probing;
-    return {
-      ...{ audioMs, dryMsMax, failures, firstAudioMsMax: firstAudioMs.max, heard },
-      ...{ probes: this.#probes, probeMsMax: this.#probeMsMax },
-      ...{ faults: this.#faults, lateMsMax: this.#lateMsMax },
+    const lateMs = Math.max(firstAudioMs.max, dryMsMax, this.#probeMsMax);
+    const words = [
+      `neighbours: ${heard} replies (${Math.round(audioMs / 1000)} s), ${failures} failures that they saw`,
+      `first audio at most ${ms(firstAudioMs.max)}, dry ${ms(dryMsMax)}`,
+      `${this.#probes} health probes, slowest ${ms(this.#probeMsMax)}`,
+    ];
+    const conditions = {
+      'neighbours heard replies': heard > 0,
+      [`none of them waited for ${ms(this.#lateMsMax)}`]: lateMs < this.#lateMsMax,
     };
+    return { saw: words.join(', '), wrong: [...this.#faults, ...unmet(conditions)] };
   }
 
   /** Idempotent. */
@@ -139,23 +136,3 @@ export class Neighbours {
     }
   }
 }
-
-export const isUndisturbed = (report: NeighboursReport): boolean =>
-  report.faults.length === 0 &&
-  report.heard > 0 &&
-  Math.max(report.firstAudioMsMax, report.dryMsMax, report.probeMsMax) < report.lateMsMax;
-
-const verdictOf = (report: NeighboursReport): string => {
-  const { faults, heard, lateMsMax } = report;
-  if (faults.length > 0) return `${faults.length} FAULTS: ${faults.slice(0, 3).join('; ')}`;
-  if (heard === 0) return 'NOTHING HEARD';
-  return isUndisturbed(report) ? 'none disturbed' : `DISTURBED, by ${ms(lateMsMax)} or more`;
-};
-
-export const describeNeighbours = (report: NeighboursReport): string => {
-  const heard = `${report.heard} replies (${Math.round(report.audioMs / 1000)} s)`;
-  const late = `first audio at most ${ms(report.firstAudioMsMax)}, dry ${ms(report.dryMsMax)}`;
-  const probes = `${report.probes} health probes, slowest ${ms(report.probeMsMax)}`;
-  const failures = report.failures === 0 ? '' : `, ${report.failures} failures that they saw`;
-  return `neighbours: ${heard}${failures}, ${late}; ${probes}; ${verdictOf(report)}`;
-};

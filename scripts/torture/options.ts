@@ -29,8 +29,13 @@ const whole = (name: string, text: string | undefined): number | null => {
   return Number(text);
 };
 
-const parse = (args: readonly string[]) =>
-  parseCommandLine({
+/**
+ * @param known the names of all scenarios
+ * @returns `list` for this option
+ * @throws {UsageError}
+ */
+export const readOptions = (args: readonly string[], known: readonly string[]): TortureCommand | 'list' => {
+  const { values, positionals } = parseCommandLine({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -40,14 +45,6 @@ const parse = (args: readonly string[]) =>
       list: { type: 'boolean', default: false },
     },
   });
-
-/**
- * @param known the names of all scenarios
- * @returns `list` for this option
- * @throws {UsageError}
- */
-export const readOptions = (args: readonly string[], known: readonly string[]): TortureCommand | 'list' => {
-  const { values, positionals } = parse(args);
   const count = whole('count', values.count);
   if (count === 0) throw new UsageError('--count is at least 1');
   if (count !== null && positionals.length !== 1)

@@ -9,26 +9,46 @@ export interface TortureOptions {
   readonly progress: (text: string) => void;
 }
 
-/** One row of the table. */
-export interface TortureRow {
+export interface Named {
   readonly fault: string;
   /** How the fault was caused. */
   readonly injected: string;
+}
+
+/** What came of it. */
+export interface Outcome {
   readonly count: number;
   /** What was observed, in words and figures. */
+  readonly saw: string;
+  /** What did not hold; empty: everything that must. */
+  readonly wrong: readonly string[];
+}
+
+/** One row of the table. */
+export interface TortureRow extends Named {
+  readonly count: number;
   readonly outcome: string;
   /** Whether everything held that must hold; `null`: not run here, and `outcome` says why. */
   readonly held: boolean | null;
 }
 
+const wrongShownMax = 5;
+
+export const rowOf = ({ fault, injected }: Named, { count, saw, wrong }: Outcome): TortureRow => {
+  const found =
+    wrong.length === 0 ? '' : `; ${wrong.length} WRONG: ${wrong.slice(0, wrongShownMax).join('; ')}`;
+  return { fault, injected, count, outcome: saw + found, held: wrong.length === 0 };
+};
+
 /** A fault that this machine or this user cannot cause. */
-export const notRun = (fault: string, injected: string, why: string): TortureRow => ({
-  fault,
-  injected,
-  count: 0,
-  outcome: why,
-  held: null,
+export const notRun = ({ fault, injected }: Named, why: string): TortureRow => ({
+  ...{ fault, injected, count: 0 },
+  ...{ outcome: why, held: null },
 });
+
+/** @param conditions what must hold, in words @returns those that do not */
+export const unmet = (conditions: Readonly<Record<string, boolean>>): string[] =>
+  Object.entries(conditions).flatMap(([words, holds]) => (holds ? [] : [`not true: ${words}`]));
 
 export interface Scenario {
   readonly name: string;
@@ -51,11 +71,3 @@ export const formatFaults = (rows: readonly TortureRow[]): string => {
   const head = ['fault | injected | count | outcome | held', '--- | --- | ---: | --- | ---'];
   return [...head, ...lines].map((line) => `| ${line} |\n`).join('');
 };
-
-/** A line for each row that did not hold, or was not run without permission. */
-export const complaintsOf = (rows: readonly TortureRow[], allowSkips: boolean): string[] =>
-  rows
-    .filter(({ held }) => held === false || (held === null && !allowSkips))
-    .map(({ fault, held, outcome }) =>
-      held === null ? `${fault}: not run (--allow-skips): ${outcome}` : `${fault}: did not hold`,
-    );

@@ -12,7 +12,7 @@ import { prepareAppendBatch } from '../../src/store/sqlite/writer.js';
 import { StoreError } from '../../src/store/store.js';
 import { LeftStore, balancesOf } from '../../scripts/torture/store/left-store.js';
 import { applyDamage, damageNames } from '../../scripts/torture/store/damage.js';
-import { seededRandom } from '../../scripts/rig/random.js';
+import { Dice } from '../../scripts/rig/random.js';
 import { memoryFolder } from './support.js';
 
 const SEED = 20_261;
@@ -22,10 +22,10 @@ const ENTRIES = 400;
 const AT_MS = Date.UTC(2026, 6, 1);
 const ends = ['killed', 'closed'] as const;
 
-const random = seededRandom(SEED);
+const dice = new Dice(SEED);
 const folder = memoryFolder(t);
-const store = await LeftStore.make(join(folder, 'data'), ENTRIES, random);
-const other = await LeftStore.make(join(folder, 'other'), ENTRIES, random);
+const store = await LeftStore.make(join(folder, 'data'), ENTRIES, dice.unit);
+const other = await LeftStore.make(join(folder, 'other'), ENTRIES, dice.unit);
 
 /** @returns why a start is refused; `null` if it is not */
 const startOf = (storeCheckBytesMax: number): StoreError | null => {
@@ -87,7 +87,7 @@ t.test('an undamaged store is served unchanged', (t) => {
 
 /** @returns whether it was refused */
 const tryDamage = (t: Test, name: string, wholeBytesMax: number, what: string): boolean => {
-  applyDamage(name, { store, other, random });
+  applyDamage(name, { store, other, dice });
   const refusal = startOf(wholeBytesMax);
   if (refusal !== null) {
     if (refusal.message.includes('\n') || !refusal.message.includes(store.dataDir))

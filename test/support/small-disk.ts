@@ -1,8 +1,9 @@
 /** A disk of 1 MiB for one test, that can be filled. */
 import { spawnSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { fill } from '../../scripts/torture/surroundings/full-disk.js';
 import { temporaryFolder } from '../store/support.js';
 
 export interface SmallDisk {
@@ -20,14 +21,7 @@ export const smallDisk = (t: Test): SmallDisk | null => {
   const filler = join(path, 'filler');
   return {
     path,
-    fill: () => {
-      for (let bytes = 512 * 1024; bytes >= 512; bytes /= 2)
-        try {
-          for (;;) writeFileSync(filler, Buffer.alloc(bytes), { flag: 'a' });
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-        }
-    },
+    fill: () => fill(filler),
     makeRoom: () => rmSync(filler),
   };
 };

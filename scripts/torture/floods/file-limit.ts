@@ -8,13 +8,15 @@ import { readFrontCpuMs } from '../../rig/process-facts.js';
 import { RawConnection } from '../../rig/raw-connection.js';
 import { Service } from '../../rig/service.js';
 import { encodeHandshake } from '../../rig/socket.js';
-import { describeLeftovers, leftoversOf } from '../checks.js';
-import { notRun, type Scenario } from '../scenario.js';
-import { CountingSocket } from './flood.js';
+import { leftoversOf } from '../checks.js';
+import { notRun, rowOf, unmet, type Scenario } from '../scenario.js';
+import { CountingSocket } from './counting-socket.js';
 
-const fault = 'file limit';
 const filesMax = 400;
-const injected = `connections to a process that may open ${filesMax} files`;
+const named = {
+  fault: 'file limit',
+  injected: `connections to a process that may open ${filesMax} files`,
+};
 const watchedMs = 5_000;
 /** Of a core, while connections wait in the queue: polling them would take a whole core. */
 const cpuShareMax = 0.25;
@@ -26,7 +28,7 @@ export const fileLimit: Scenario = {
   defaultCount: 1_000,
   async run({ count, progress }) {
     const { error } = spawnSync('prlimit', ['--version']);
-    if (error !== undefined) return [notRun(fault, injected, `prlimit (util-linux): ${error.message}`)];
+    if (error !== undefined) return [notRun(named, `prlimit (util-linux): ${error.message}`)];
     const service = await Service.start({ launcher: ['prlimit', `--nofile=${filesMax}`] });
     try {
       const voice = (await service.voices())[0]!;
@@ -62,24 +64,23 @@ export const fileLimit: Scenario = {
       const accepted = clients.filter(({ status }) => status === '101').length;
       const closed = clients.filter(({ isClosed }) => isClosed).length;
       for (const client of clients) client.reset();
-      const left = await leftoversOf(service, filesBefore, [other], { sockets: 1, contexts: 1 });
       listener.close();
+      const left = await leftoversOf(service, filesBefore, [other]);
       const exit = await service.stop();
-      const outcome = [
+      const saw = [
         `${accepted} WebSockets accepted, ${closed} connections closed at once, at most ${files} open files`,
         `front thread at ${Math.round(cpuShare * 100)} % of a core`,
-        `${utterances} utterances of an earlier listener, ${service.log.errors} errors logged`,
-        describeLeftovers(left),
-      ];
-      const held =
-        files < filesMax &&
-        cpuShare < cpuShareMax &&
-        utterances > 3 &&
-        listener.of('flush_completed') === utterances &&
-        service.log.errors === 0 &&
-        left.length === 0 &&
-        exit.code === 0;
-      return [{ fault, injected, count, outcome: outcome.join('; '), held }];
+        `${utterances} utterances of an earlier listener`,
+      ].join('; ');
+      const conditions = {
+        'the process keeps files for itself': files < filesMax,
+        'waiting connections cost no core': cpuShare < cpuShareMax,
+        'an earlier listener hears its utterances':
+          utterances > 3 && listener.of('flush_completed') === utterances,
+        'no errors logged': service.log.errors === 0,
+        'exit 0': exit.code === 0,
+      };
+      return [rowOf(named, { count, saw, wrong: [...left, ...unmet(conditions)] })];
     } finally {
       await service.kill();
     }

@@ -4,7 +4,8 @@ import { encodeRequest, speechRequest } from '../../rig/http.js';
 import { Dice } from '../../rig/random.js';
 import { RawConnection } from '../../rig/raw-connection.js';
 import { Tally } from '../../rig/tally.js';
-import type { Flood, FloodParts } from './flood.js';
+import type { Fault, FaultParts } from '../beside.js';
+import { unmet } from '../scenario.js';
 
 /** Generous: the fault to find is a request without an answer. */
 const answerMsMax = 60_000;
@@ -22,7 +23,7 @@ const repeat = async (
   await Promise.all(Array.from({ length: parallel }, runOn));
 };
 
-const ask = async ({ service, voice }: FloodParts, key: string, text: string): Promise<string> => {
+const ask = async ({ service, voice }: FaultParts, key: string, text: string): Promise<string> => {
   const client = new RawConnection(service);
   client.write(encodeRequest(speechRequest({ key, voice, text })));
   const status = await client.answered(answerMsMax);
@@ -33,10 +34,10 @@ const ask = async ({ service, voice }: FloodParts, key: string, text: string): P
   return isCut ? '200, cut' : status;
 };
 
-export const oneKey: Flood = {
+export const oneKey: Fault = {
   fault: 'requests of one key',
   injected: '64 at a time, of a key that has nine slots',
-  async run(parts) {
+  async inject(parts) {
     const { count, keys, progress } = parts;
     const [key = ''] = await keys(1);
     const answers = new Tally();
@@ -46,15 +47,17 @@ export const oneKey: Flood = {
       progress(`${index} of ${total}: ${answers.toString()}`);
     });
     const [spoken, refused] = [answers.of('200'), answers.of('429')];
-    const held = spoken + refused === total && spoken > 0 && refused > 0;
-    return { count: total, outcome: answers.toString(), held };
+    const conditions = {
+      'each is spoken or refused': spoken + refused === total && spoken > 0 && refused > 0,
+    };
+    return { count: total, saw: answers.toString(), wrong: unmet(conditions) };
   },
 };
 
-export const manyKeys: Flood = {
+export const manyKeys: Fault = {
   fault: 'requests of many keys',
   injected: '64 at a time, over 40 keys, a short sentence each',
-  async run(parts) {
+  async inject(parts) {
     const { count, keys, progress } = parts;
     const all = await keys(40);
     const answers = new Tally();
@@ -63,14 +66,15 @@ export const manyKeys: Flood = {
       answers.add(await ask(parts, all[index % all.length]!, 'Hi.'));
       progress(`${index} of ${total}: ${answers.toString()}`);
     });
-    return { count: total, outcome: answers.toString(), held: answers.of('200') === total };
+    const wrong = unmet({ 'all are spoken': answers.of('200') === total });
+    return { count: total, saw: answers.toString(), wrong };
   },
 };
 
-export const aborted: Flood = {
+export const aborted: Fault = {
   fault: 'requests aborted',
   injected: 'connection reset 0 to 30 ms after a request of each kind, over 20 keys',
-  async run(parts) {
+  async inject(parts) {
     const { count, keys, progress, seed, service, voice } = parts;
     const all = await keys(20);
     const dice = new Dice(seed);
@@ -89,7 +93,7 @@ export const aborted: Flood = {
       client.reset();
       if (index % 100 === 0) progress(`${index} of ${total}`);
     });
-    const held = answers.of('500') === 0 && answers.of('closed') === 0;
-    return { count: total, outcome: `answered before they left: ${answers.toString()}`, held };
+    const wrong = unmet({ 'none is closed or a 500': answers.of('500') === 0 && answers.of('closed') === 0 });
+    return { count: total, saw: `answered before they left: ${answers.toString()}`, wrong };
   },
 };

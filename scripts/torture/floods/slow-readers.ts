@@ -10,7 +10,8 @@ import {
   type Endpoint,
   type EndpointParts,
 } from '../../rig/endpoints.js';
-import type { Flood } from './flood.js';
+import type { Fault } from '../beside.js';
+import { unmet } from '../scenario.js';
 
 /**
  * Bytes a second; playback would take 64 kB/s. A reader at the last rate is never dropped. Below it, the system may open
@@ -58,10 +59,10 @@ const slowReadersOf = (
   fault: string,
   through: string,
   endpointsWith: (parts: EndpointParts) => readonly Endpoint[],
-): Flood => ({
+): Fault => ({
   fault,
   injected: `five minutes of speech each, read at 0, 1, 20 and 50 kB/s, ${through}`,
-  async run({ service, voice, count, keys, progress }) {
+  async inject({ service, voice, count, keys, progress }) {
     const readerCount = Math.ceil(count / 10);
     const all = await keys(Math.ceil(readerCount / readersPerKey));
     const rssMiBBefore = (await service.status()).rssMiB;
@@ -116,12 +117,15 @@ const slowReadersOf = (
     ).length;
     for (const { client } of readers) client.reset();
     const rssMiBAllowed = Math.round(rssMiBBefore + readerCount * readerMiBMax + slackMiB);
-    const outcome =
-      `the service drops those that read nothing (${silent}): after ${Math.round(waitedMs / 1000)} s it serves ${requestsInFlight} of all; ` +
-      `it cut ${closedEarly} of those at 50 kB/s; ` +
+    const saw =
+      `${silent} read nothing: the service serves ${requestsInFlight} of all after ${Math.round(waitedMs / 1000)} s; ` +
       `memory ${rssMiBBefore} to at most ${rssMiBMax} MiB, allowed by the limits ${rssMiBAllowed}`;
-    const held = closedEarly === 0 && requestsInFlight <= leftMax && rssMiBMax <= rssMiBAllowed;
-    return { count: readerCount, outcome, held };
+    const conditions = {
+      'those at 50 kB/s are served on': closedEarly === 0,
+      'those that read nothing are dropped': requestsInFlight <= leftMax,
+      'memory is below the limits': rssMiBMax <= rssMiBAllowed,
+    };
+    return { count: readerCount, saw, wrong: unmet(conditions) };
   },
 });
 

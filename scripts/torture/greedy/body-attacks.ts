@@ -4,8 +4,8 @@ import { limits } from '../../../src/limits.js';
 import { HttpConnection } from '../../rig/http.js';
 import { RawConnection } from '../../rig/raw-connection.js';
 import { opcodes, encodeFrame, encodeMessage } from '../../rig/socket.js';
-import { openSockets, type CountingSocket } from '../floods/flood.js';
-import { Attack } from './attack.js';
+import { openSockets, type CountingSocket } from '../floods/counting-socket.js';
+import type { Attack } from './attack.js';
 
 const connections = 200;
 const pieceBytes = 16 * 1024;
@@ -23,25 +23,13 @@ const headOf = (key: string, bytes: number): string =>
   ].join('\r\n');
 
 /** Sends valid requests of one MiB, slowly, over many connections at once. */
-export class BodiesAttack extends Attack {
-  async begin(): Promise<void> {
-    const { key, port, voice } = this.target;
-    const json = JSON.stringify({ text: 'Still here.', voice, response_format: 'pcm' });
-    const body = Buffer.from(json.padEnd(limits.bodyBytesMax));
-    const head = Buffer.from(headOf(key, body.length));
-    this.loop(connections, () => this.#ask(port, head, body));
-    // Half of the bodies are there.
-    await sleep((pieceEveryMs * body.length) / pieceBytes / 2);
-  }
-
-  protected override ended(): void {
-    if (this.answers.of('200') === 0) this.faults.push('no request was served');
-  }
-
-  async #ask(port: number, head: Buffer, body: Buffer): Promise<void> {
+export const bodiesAttack: Attack = async ({ answers, faults, key, loop, port, voice }) => {
+  const json = JSON.stringify({ text: 'Still here.', voice, response_format: 'pcm' });
+  const body = Buffer.from(json.padEnd(limits.bodyBytesMax));
+  loop(connections, async () => {
     const client = new RawConnection({ port });
     const isOver = (): boolean => client.isWhole || (client.status !== null && client.status !== '200');
-    client.write(head);
+    client.write(headOf(key, body.length));
     for (let at = 0; at < body.length && !isOver(); at += pieceBytes) {
       client.write(body.subarray(at, at + pieceBytes));
       await sleep(pieceEveryMs);
@@ -49,14 +37,19 @@ export class BodiesAttack extends Attack {
     const endMs = performance.now() + answerMsMax;
     while (!isOver() && !client.isClosed && performance.now() < endMs) await sleep(20);
     const status = client.status ?? 'nothing';
-    this.answers.add(status);
-    if (!['200', '429', '503'].includes(status)) this.faults.push(`a body was answered ${status}`);
-    if (status === '200' && !client.isWhole) this.faults.push('a stream broke off');
+    answers.add(status);
+    if (!['200', '429', '503'].includes(status)) faults.push(`a body was answered ${status}`);
+    if (status === '200' && !client.isWhole) faults.push('a stream broke off');
     client.reset();
     // A refused body is not sent again at once: the attack is on memory.
     if (status === '503') await sleep(pieceEveryMs);
-  }
-}
+  });
+  // Half of the bodies are there.
+  await sleep((pieceEveryMs * body.length) / pieceBytes / 2);
+  return () => {
+    if (answers.of('200') === 0) faults.push('no request was served');
+  };
+};
 
 const filled = (unit: string, bytes: number): string => unit.repeat(Math.floor(bytes / unit.length));
 const MiB = 1024 * 1024;
@@ -64,66 +57,54 @@ const keysOf = (bytes: number): string =>
   `{${Array.from({ length: Math.floor(bytes / 11) }, (_, i) => `"${i.toString(36).padStart(5, '0')}":0`).join()}}`;
 
 /** Sends what is expensive to look at, over WebSockets and over HTTP, each after the answer to the one before. */
-export class ParsingAttack extends Attack {
-  #sockets: CountingSocket[] = [];
-
-  async begin(): Promise<void> {
-    const { key, port } = this.target;
-    const bytes = limits.socketMessageBytesMax - 32;
-    const messages = [
-      encodeFrame(Buffer.from(`{"x":${filled('[', bytes)}`), { opcode: opcodes.text }),
-      encodeFrame(Buffer.from(`{"x":[${filled('{},', bytes)}0]}`), { opcode: opcodes.text }),
-      encodeFrame(Buffer.from(keysOf(bytes)), { opcode: opcodes.text }),
-      encodeFrame(Buffer.from(`{"send_text":"${filled('\\u0061', bytes)}"}`), { opcode: opcodes.text }),
-      encodeMessage({ send_text: filled('é ', limits.socketTextBytesMax), context_id: 'nobody' }),
-    ];
-    const bodies = [
-      keysOf(MiB - 16),
-      `{"text":${filled('[', MiB - 16)}`,
-      `{"text":[${filled('1e9,', MiB - 32)}0]}`,
-    ];
-    const requests = bodies.map((body) =>
-      Buffer.concat([Buffer.from(headOf(key, Buffer.byteLength(body))), Buffer.from(body)]),
-    );
-    const kept = Array.from({ length: 8 }, () => new HttpConnection({ port }));
-    this.#sockets = await openSockets(port, [key], 8);
-    let turn = 0;
-    this.loop(16, async (loop) => {
-      turn++;
-      if (loop < 8) await this.#say(this.#sockets[loop]!, messages[turn % messages.length]!);
-      else await this.#ask(kept[loop - 8]!, requests[turn % requests.length]!);
-    });
-    await sleep(500);
-  }
-
-  protected override ended(): void {
-    for (const socket of this.#sockets) socket.close();
-  }
-
-  async #say(socket: CountingSocket, message: Buffer): Promise<void> {
+export const parsingAttack: Attack = async ({ answers, faults, key, loop, port }) => {
+  const bytes = limits.socketMessageBytesMax - 32;
+  const messages = [
+    encodeFrame(Buffer.from(`{"x":${filled('[', bytes)}`), { opcode: opcodes.text }),
+    encodeFrame(Buffer.from(`{"x":[${filled('{},', bytes)}0]}`), { opcode: opcodes.text }),
+    encodeFrame(Buffer.from(keysOf(bytes)), { opcode: opcodes.text }),
+    encodeFrame(Buffer.from(`{"send_text":"${filled('\\u0061', bytes)}"}`), { opcode: opcodes.text }),
+    encodeMessage({ send_text: filled('é ', limits.socketTextBytesMax), context_id: 'nobody' }),
+  ];
+  const bodies = [
+    keysOf(MiB - 16),
+    `{"text":${filled('[', MiB - 16)}`,
+    `{"text":[${filled('1e9,', MiB - 32)}0]}`,
+  ];
+  const requests = bodies.map((body) =>
+    Buffer.concat([Buffer.from(headOf(key, Buffer.byteLength(body))), Buffer.from(body)]),
+  );
+  const say = async (socket: CountingSocket, message: Buffer): Promise<void> => {
     const before = socket.of('error');
     socket.write(message);
-    if (await socket.until('error', before + 1, answerMsMax)) this.answers.add('error frame');
+    if (await socket.until('error', before + 1, answerMsMax)) answers.add('error frame');
     else {
-      this.faults.push(`a message without an answer: ${socket.end ?? 'the socket is open'}`);
+      faults.push(`a message without an answer: ${socket.end ?? 'the socket is open'}`);
       await sleep(1_000);
     }
-  }
-
-  #ask(connection: HttpConnection, request: Buffer): Promise<void> {
-    return new Promise((resolve) => {
+  };
+  const ask = (connection: HttpConnection, request: Buffer): Promise<void> =>
+    new Promise((resolve) => {
       connection.request(request, {
         onHead: (status) => {
-          this.answers.add(`${status}`);
-          if (![400, 422, 503].includes(status)) this.faults.push(`a body was answered ${status}`);
+          answers.add(`${status}`);
+          if (![400, 422, 503].includes(status)) faults.push(`a body was answered ${status}`);
         },
         onBody: () => undefined,
         onEnd: resolve,
         onError: (error) => {
-          this.faults.push(`a request without an answer: ${error.message}`);
+          faults.push(`a request without an answer: ${error.message}`);
           void sleep(1_000).then(resolve);
         },
       });
     });
-  }
-}
+  const kept = Array.from({ length: 8 }, () => new HttpConnection({ port }));
+  const sockets = await openSockets(port, [key], 8);
+  let turn = 0;
+  loop(8, (i) => say(sockets[i]!, messages[turn++ % messages.length]!));
+  loop(8, (i) => ask(kept[i]!, requests[turn++ % requests.length]!));
+  await sleep(500);
+  return () => {
+    for (const socket of sockets) socket.close();
+  };
+};

@@ -5,10 +5,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endpointsOf, firstAudioMs, type Endpoint } from '../../rig/endpoints.js';
 import { LoadProcess } from '../../rig/load-process.js';
-import { Service } from '../../rig/service.js';
+import { withService, type Service } from '../../rig/service.js';
 import { median, percentile } from '../../rig/statistics.js';
-import { describeLeftovers, leftoversOf, ms } from '../checks.js';
-import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
+import { leftoversOf, ms } from '../checks.js';
+import {
+  rowOf,
+  unmet,
+  type Named,
+  type Scenario,
+  type TortureOptions,
+  type TortureRow,
+} from '../scenario.js';
 import type { AttackKind } from './attack.js';
 import type { GreedyLoad } from './load.js';
 
@@ -24,7 +31,7 @@ const waitMsMax = 30_000;
 /** For what is left of a sentence that is not heard to its end. */
 const restMs = 30;
 
-/** Another key, which asks for one sentence after the other, over HTTP and over a WebSocket in turn, each on a new connection. */
+/** Another key asks for one sentence after the other, over HTTP and over a WebSocket in turn, each on a new connection. */
 class OtherKey {
   readonly #endpoints: readonly Endpoint[];
   /** What went wrong. */
@@ -43,7 +50,7 @@ class OtherKey {
         times.push(await firstAudioMs(this.#endpoints[i % 2]!, waitMsMax));
       } catch (error) {
         times.push(waitMsMax);
-        this.faults.push((error as Error).message);
+        this.faults.push(`the other key: ${(error as Error).message}`);
       }
       await sleep(restMs);
     }
@@ -57,7 +64,7 @@ const describe = (times: readonly number[]): string =>
 const attackOnce = async (
   service: Service,
   kind: AttackKind,
-  injected: string,
+  named: Named,
   { count, progress }: TortureOptions,
 ): Promise<TortureRow> => {
   const [greedyKey = '', otherKey = ''] = await service.makeKeys(2);
@@ -81,24 +88,15 @@ const attackOnce = async (
     load.close();
     const left = await leftoversOf(service, filesBefore, [greedyKey, otherKey]);
     const lateMsMax = Math.max(2 * percentile(calm, 0.95), lateMsMin);
-    const faults = [...other.faults.map((fault) => `the other key: ${fault}`), ...report.faults];
-    const isFair = percentile(attacked, 0.95) <= lateMsMax;
-    return {
-      fault: `a greedy key: ${kind}`,
-      injected,
-      count: report.count,
-      outcome: [
-        report.outcome,
-        `first audio of another key: calm ${describe(calm)}; attacked ${describe(attacked)}`,
-        isFair ? '' : `LATE, by more than ${ms(lateMsMax)}`,
-        faults.length === 0 ? '' : `${faults.length} FAULTS: ${faults.slice(0, 3).join('; ')}`,
-        service.log.errors === 0 ? '' : `${service.log.errors} ERRORS logged`,
-        describeLeftovers(left),
-      ]
-        .filter((part) => part !== '')
-        .join('; '),
-      held: isFair && faults.length === 0 && service.log.errors === 0 && left.length === 0,
+    const conditions = {
+      [`its p95 is within ${ms(lateMsMax)}`]: percentile(attacked, 0.95) <= lateMsMax,
+      'no errors logged': service.log.errors === 0,
     };
+    return rowOf(named, {
+      count: report.count,
+      saw: `${report.outcome}; first audio of another key: calm ${describe(calm)}; attacked ${describe(attacked)}`,
+      wrong: [...other.faults, ...report.faults, ...unmet(conditions), ...left],
+    });
   } finally {
     load.close();
   }
@@ -108,15 +106,12 @@ const scenarioOf = (kind: AttackKind, about: string): Scenario => ({
   name: `greedy-${kind}`,
   about,
   defaultCount: 100,
-  async run(options) {
-    const service = await Service.start();
-    try {
+  run: (options) =>
+    withService({}, async (service) => {
       await sleep(settleMs);
-      return [await attackOnce(service, kind, about, options)];
-    } finally {
-      await service.stop();
-    }
-  },
+      const named = { fault: `a greedy key: ${kind}`, injected: about };
+      return [await attackOnce(service, kind, named, options)];
+    }),
 });
 
 /** Each counts the sentences of the other key. */

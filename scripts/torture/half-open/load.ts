@@ -1,26 +1,27 @@
 /** The clients at the other end of the cable: six kinds of the public port, and one for each endpoint of the dialects. */
-import { dialectEndpoints, EndpointClient, type Endpoint } from '../../rig/endpoints.js';
-import { encodeRequest, speechRequest } from '../../rig/http.js';
+import {
+  dialectEndpoints,
+  EndpointClient,
+  endpointsOf,
+  type Endpoint,
+  type EndpointParts,
+} from '../../rig/endpoints.js';
+import { encodeRequest } from '../../rig/http.js';
 import { serveLoad, type LoadProcess } from '../../rig/load-process.js';
 import { RawConnection } from '../../rig/raw-connection.js';
-import { encodeHandshake, encodeMessage, encodeStart } from '../../rig/socket.js';
+import { encodeHandshake } from '../../rig/socket.js';
 
-interface ConnectOrder {
+interface ConnectOrder extends Pick<EndpointParts, 'port' | 'dialectPorts' | 'voice'> {
   readonly host: string;
-  readonly port: number;
-  readonly dialectPorts: Readonly<Record<string, number>>;
-  readonly voice: string;
   readonly keys: readonly string[];
   readonly count: number;
 }
 
 const clientsPerKey = 12;
-/** The cases of `connectOne`. */
-const publicKinds = 6;
 const format = { encoding: 'pcm', sampleRateHz: 24_000 } as const;
 const text = 'The client that asked for this has vanished, and the cable with it. '.repeat(60);
 
-/** Hears the first audio of an endpoint, and reads nothing more. */
+/** Hears the first audio of an endpoint, and reads nothing more: the service has more to send than the system buffers. */
 const listen = async (endpoint: Endpoint, host: string): Promise<void> => {
   const client = new EndpointClient(endpoint, { host });
   await client.heard();
@@ -28,44 +29,32 @@ const listen = async (endpoint: Endpoint, host: string): Promise<void> => {
   if (client.heardMs === 0) throw new Error(`no audio: ${client.tail}`);
 };
 
-const connectOne = async ({ host, keys, port, voice }: ConnectOrder, i: number): Promise<void> => {
-  const client = new RawConnection({ host, port });
-  const key = keys[Math.floor(i / clientsPerKey) % keys.length]!;
-  const request = encodeRequest(speechRequest({ key, voice, text }));
-  // Reads only the first bytes: the service then has more to send than the system buffers.
-  client.socket.once('data', () => client.socket.pause());
+/** Sends some bytes, waits for an answer if there is one to them, and keeps the connection. */
+const keep = async (
+  order: ConnectOrder,
+  bytes: Uint8Array | string,
+  answer: string | null,
+): Promise<void> => {
+  const client = new RawConnection(order);
   if (!(await client.connected())) throw new Error('no connection');
-  switch (i % publicKinds) {
-    case 0:
-      // Sends nothing.
-      return;
-    case 1:
-      // Is answered, and keeps the connection.
-      client.write(encodeRequest({ path: '/healthz' }));
-      break;
-    case 2:
-      // Sends a part of its body.
-      client.write(request.subarray(0, 1_000));
-      return;
-    case 3:
-      // Hears a stream.
-      client.write(request);
-      break;
-    default:
-      // A WebSocket that is idle (4) or speaks (5).
-      client.write(encodeHandshake(key));
-      await client.answered();
-      if (i % publicKinds === 5)
-        client.write(
-          Buffer.concat([
-            encodeStart({ voice }),
-            encodeMessage({ send_text: text }),
-            encodeMessage({ flush: true }),
-          ]),
-        );
-  }
-  const status = await client.answered();
-  if (status !== '200' && status !== '101') throw new Error(`answered ${status}`);
+  client.write(bytes);
+  const status = answer === null ? null : await client.answered();
+  if (status !== answer) throw new Error(`answered ${String(status)}`);
+};
+
+const connectOne = (order: ConnectOrder, i: number): Promise<void> => {
+  const key = order.keys[Math.floor(i / clientsPerKey) % order.keys.length]!;
+  const { requests, sockets } = endpointsOf({ ...order, key, text, format });
+  const kinds = [
+    () => keep(order, '', null),
+    () => keep(order, encodeRequest({ path: '/healthz' }), '200'),
+    // A part of its body.
+    () => keep(order, requests[0].request.subarray(0, 1_000), null),
+    () => listen(requests[0], order.host),
+    () => keep(order, encodeHandshake(key), '101'),
+    () => listen(sockets[0], order.host),
+  ];
+  return kinds[i % kinds.length]!();
 };
 
 /** Resolves when all are connected. */

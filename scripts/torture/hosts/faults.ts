@@ -2,24 +2,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dice } from '../../rig/random.js';
 import { fakeClock } from '../surroundings/clock.js';
+import type { Named } from '../scenario.js';
 import type { Round } from './round.js';
 
 const SLOW_MS = 150;
 
-export interface Fault {
+export interface HostsFault extends Named {
   /** Of the scenario, after `hosts-`. */
   readonly id: string;
-  readonly name: string;
-  readonly injected: string;
   readonly defaultCount: number;
   /** What is missing here; absent: nothing is. */
   readonly lacks?: () => string | null;
   readonly inject: (round: Round, dice: Dice) => Promise<void>;
 }
 
-const cut = (id: string, time: string, awayMs: number, defaultCount: number): Fault => ({
+const cut = (id: string, time: string, awayMs: number, defaultCount: number): HostsFault => ({
   id: `cut-${id}`,
-  name: `database cut off for ${time}`,
+  fault: `database cut off for ${time}`,
   injected: 'all lines between hosts and database carry nothing, then everything that was sent',
   defaultCount,
   inject: (round) =>
@@ -30,10 +29,10 @@ const cut = (id: string, time: string, awayMs: number, defaultCount: number): Fa
     ),
 });
 
-export const faults: readonly Fault[] = [
+export const faults: readonly HostsFault[] = [
   {
     id: 'kill-host',
-    name: 'SIGKILL of a host',
+    fault: 'SIGKILL of a host',
     injected:
       'one of three hosts behind the proxy, in traffic, half of the time cut off from the database before; it starts again with its data folder',
     defaultCount: 60,
@@ -53,7 +52,7 @@ export const faults: readonly Fault[] = [
   },
   {
     id: 'kill-postgresql',
-    name: 'SIGKILL of PostgreSQL',
+    fault: 'SIGKILL of PostgreSQL',
     injected: 'in traffic and in streams; it starts again after up to five seconds',
     defaultCount: 28,
     inject: (round, dice) =>
@@ -65,7 +64,7 @@ export const faults: readonly Fault[] = [
   },
   {
     id: 'kill-proxy',
-    name: 'SIGKILL of the proxy',
+    fault: 'SIGKILL of the proxy',
     injected: 'with all its workers, in traffic; it starts again',
     defaultCount: 12,
     inject: async (round, dice) => {
@@ -79,7 +78,7 @@ export const faults: readonly Fault[] = [
   cut('5min', '5 min', 300_000, 1),
   {
     id: 'reset',
-    name: 'connections reset',
+    fault: 'connections reset',
     injected: 'all connections to the database, and new ones for four seconds',
     defaultCount: 5,
     inject: (round) =>
@@ -91,7 +90,7 @@ export const faults: readonly Fault[] = [
   },
   {
     id: 'slow',
-    name: 'database slow',
+    fault: 'database slow',
     injected: `every byte takes ${SLOW_MS} ms in each direction, for ten seconds: each host must still admit speech`,
     defaultCount: 3,
     inject: async (round) => {
@@ -103,7 +102,7 @@ export const faults: readonly Fault[] = [
   },
   {
     id: 'failover',
-    name: 'failover',
+    fault: 'failover',
     injected: 'SIGKILL of the primary; its synchronous standby is promoted, and takes the address',
     defaultCount: 5,
     inject: async (round) => {
@@ -117,18 +116,14 @@ export const faults: readonly Fault[] = [
   },
   {
     id: 'clock',
-    name: 'clock off by an hour',
+    fault: 'clock off by an hour',
     injected: 'one host starts with a clock that is an hour fast, or slow',
     defaultCount: 4,
     lacks: () => (fakeClock() === null ? 'faketime is not installed' : null),
     inject: async (round, dice) => {
       const host = dice.pick(round.hosts.all);
-      const env = {
-        LD_PRELOAD: fakeClock() ?? '',
-        FAKETIME: dice.pick(['+1h', '-1h']),
-        DONT_FAKE_MONOTONIC: '1',
-      };
-      for (const clock of [env, {}]) {
+      const env = { FAKETIME: dice.pick(['+1h', '-1h']) };
+      for (const clock of [{ ...fakeClock(), ...env }, {}]) {
         await host.service.stop();
         await round.hosts.startAgain(host, clock);
         await round.serveAgain();

@@ -6,7 +6,7 @@ import { EndpointClient, endpointsOf } from '../../rig/endpoints.js';
 import { exchange, speechRequest } from '../../rig/http.js';
 import type { Host, Hosts } from '../../rig/hosts.js';
 import { comesTrue } from '../checks.js';
-import type { Books } from './books.js';
+import type { Books } from '../kills/books.js';
 
 /** Milliseconds for a busy machine, beyond the times that are stated. */
 const MARGIN_MS = 2_000;
@@ -133,6 +133,16 @@ export class Round {
     this.wrong.push(
       `host ${host.number + 1} still admits speech ${REFUSED_MS_MAX} ms after its database left`,
     );
+  }
+
+  /** Waits until every host is at rest. */
+  async settle(): Promise<void> {
+    for (const { number, service } of this.hosts.all) {
+      if (!(await comesTrue(async () => (await service.unreadyReasons()) === '')))
+        this.wrong.push(`host ${number + 1} is not ready`);
+      if (!(await comesTrue(async () => (await service.status()).openContexts === 0)))
+        this.wrong.push(`host ${number + 1} still has contexts`);
+    }
   }
 
   /** All hosts spend the credit of one account until it has too little, or the round ends. */

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exchange } from '../../rig/http.js';
 import type { Dice } from '../../rig/random.js';
-import { encodeMessage, SocketConnection } from '../../rig/socket.js';
 import { Tally } from '../../rig/tally.js';
+import { CountingSocket } from '../floods/counting-socket.js';
 
 const sentences = [
   'The train was late again, so we walked along the river.',
@@ -27,7 +27,7 @@ export class Traffic {
   readonly #dice: Dice;
   readonly #abort = new AbortController();
   readonly #running: Promise<void>[] = [];
-  readonly #sockets: SocketConnection[] = [];
+  readonly #sockets: CountingSocket[] = [];
   /** The most that a request can be charged, by its id. */
   readonly costs = new Map<string, number>();
   /** When requests were answered to the end with 200, by their ids. */
@@ -81,23 +81,17 @@ export class Traffic {
     let left = CHARACTERS_MAX;
     let contexts = 0;
     const say = (): void => {
-      const text = textOf(dice, Math.min(left, dice.pick([40, 120, 400])));
-      left -= text.length;
+      const send_text = textOf(dice, Math.min(left, dice.pick([40, 120, 400])));
+      left -= send_text.length;
       contexts += 1;
       const context_id = `context-${contexts}`;
-      const start = { voice_id: 'wren', model_id: 'default', response_format: { encoding: 'pcm' } };
-      for (const message of [{ start_context: start }, { send_text: text }, { close_context: true }])
-        socket.write(encodeMessage({ ...message, context_id }));
+      socket.start('wren', context_id);
+      socket.send({ send_text, context_id });
+      socket.send({ close_context: true, context_id });
     };
-    const socket = new SocketConnection(
-      { port: this.#port, key: dice.pick(this.#keys) },
-      {
-        onMessage: (json) => {
-          if (json.includes('"context_closed"') && left > 0) say();
-        },
-        onError: () => undefined,
-      },
-    );
+    const socket = new CountingSocket(this.#port, dice.pick(this.#keys), (json) => {
+      if (json.includes('"context_closed"') && left > 0) say();
+    });
     this.#sockets.push(socket);
     socket.opened().then(say, () => undefined);
   }

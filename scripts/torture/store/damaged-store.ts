@@ -9,7 +9,7 @@ import { Dice } from '../../rig/random.js';
 import { describeExit } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { speak, startOutcome } from '../checks.js';
-import { type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { rowOf, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../../rig/machine.js';
 import { applyDamage, damageNames } from './damage.js';
 import { LeftStore } from './left-store.js';
@@ -73,21 +73,19 @@ const run = ({ count, progress, seed }: TortureOptions): Promise<readonly Tortur
       const dice = new Dice(seed, i);
       const name = names[i % names.length] ?? '';
       store.putBack('killed');
-      const tools = { store, other, random: () => dice.unit() };
+      const tools = { store, other, dice };
       const outcome = await tryRunning(store, () => applyDamage(name, tools));
       const isRight = right.includes(outcome) || (outcome === 'ended by SIGBUS' && cutMemory.includes(name));
       tally.add(isRight ? outcome : 'wrong');
       if (!isRight) wrong.push(`${name}: ${outcome}`);
       progress(`${i + 1} of ${count}: ${tally.toString()}`);
     }
-    const row = {
+    const named = {
       fault: 'store damaged, while it runs',
       injected: `${Math.min(count, names.length)} of ${names.length} kinds, between two requests; then SIGKILL and a start`,
-      count,
-      outcome: `${tally.toString()}; no 500, and the process lives unless its mapped memory was cut (SIGBUS); the next start refuses, with path and cause, or serves what verifies ${wrong.join('; ')}`,
-      held: wrong.length === 0,
     };
-    return [row];
+    const saw = `${tally.toString()}; no 500, and the process lives unless its mapped memory was cut (SIGBUS); the next start refuses, with path and cause, or serves what verifies`;
+    return [rowOf(named, { count, saw, wrong })];
   });
 
 export const damagedStore: Scenario = {

@@ -49,12 +49,8 @@ const readBalances = (database: DatabaseSync): Balances => ({
 
 /** As the service would read them. @throws when reading fails */
 export const balancesOf = (dataDir: string): Balances => {
-  const database = openExisting(dataDir, limits);
-  try {
-    return readBalances(database);
-  } finally {
-    database.close();
-  }
+  using database = openExisting(dataDir, limits);
+  return readBalances(database);
 };
 
 const usage = (

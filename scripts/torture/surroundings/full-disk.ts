@@ -3,21 +3,25 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../../../src/limits.js';
-import { verifyStore } from '../../../src/store/sqlite/backup.js';
+import { Books, sqliteLedger } from '../kills/books.js';
 import { Traffic } from '../kills/traffic.js';
-import { Witness } from '../kills/witness.js';
 import { Dice } from '../../rig/random.js';
 import { Service } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { createKeys } from '../../operator.js';
 import { comesTrue, speak } from '../checks.js';
-import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { notRun, rowOf, unmet, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../../rig/machine.js';
 
-const storeFault = 'disk of the store full';
-const logFault = 'disk of the log full';
 const DISK_MIB = 24;
+const storeFull = {
+  fault: 'disk of the store full',
+  injected: `a disk of ${DISK_MIB} MiB filled to its last byte in traffic over HTTP and WebSocket, then emptied`,
+};
+const logFull = {
+  fault: 'disk of the log full',
+  injected: 'standard output is a file on a disk that is full, 20 requests meanwhile',
+};
 const GRANTED = 100_000_000;
 /** A whole result of this text is spooled to a file. */
 const LONG_TEXT = 'Nobody had told the baker about the change. '.repeat(120);
@@ -26,7 +30,7 @@ const LONG_TEXT = 'Nobody had told the baker about the change. '.repeat(120);
 const SPOOLING_MS = 700;
 
 /** Until no byte more fits. */
-const fill = (path: string): void => {
+export const fill = (path: string): void => {
   for (let bytes = 2 ** 20; bytes >= 512; bytes /= 2)
     try {
       for (;;) writeFileSync(path, Buffer.alloc(bytes), { flag: 'a' });
@@ -44,55 +48,56 @@ const fillInTraffic = async (disk: string, options: TortureOptions): Promise<Tor
     ['payer', GRANTED / 2],
     ['payer', GRANTED / 2],
   ]);
+  const books = new Books(sqliteLedger(dataDir));
+  books.grant(GRANTED);
   const service = await Service.start({ dataDir, ...threads });
-  const witness = new Witness(dataDir);
   const wrong: string[] = [];
   const seen = new Tally();
   const filler = join(disk, 'filler');
-  const isReady = async (): Promise<boolean> => (await service.unreadyReasons()) === '';
+  const reasonsAre = (reasons: string): Promise<boolean> =>
+    comesTrue(async () => (await service.unreadyReasons()) === reasons);
+  const statusOf = async (text: string, key = keys[0] ?? ''): Promise<number> =>
+    (await speak(service.port, key, text)).status;
   try {
     for (let i = 0; i < options.count; i += 1) {
-      const traffic = new Traffic(service.port, keys, new Dice(options.seed, i));
+      const dice = new Dice(options.seed, i);
+      const traffic = new Traffic(service.port, keys, dice);
       traffic.start(3, 2);
-      await sleep(new Dice(options.seed, i).below(400));
+      await sleep(dice.below(400));
       fill(filler);
-      if (await comesTrue(async () => (await service.unreadyReasons()) === fullReason))
-        seen.add('reported by /readyz');
-      else wrong.push(`not reported: "${await service.unreadyReasons()}"`);
-      const refused = await speak(service.port, keys[0] ?? '', 'Refused.');
-      if (refused.status !== 503) wrong.push(`a request was answered ${refused.status}`);
-      witness.look();
+      const isReported = await reasonsAre(fullReason);
+      const refused = await statusOf('Refused.');
+      await books.look();
       rmSync(filler);
-      if (await comesTrue(isReady)) seen.add('ready when there was room');
-      else wrong.push(`not ready again: ${await service.unreadyReasons()}`);
-      if ((await speak(service.port, keys[0] ?? '', 'Admitted.')).status !== 200)
-        wrong.push('it does not speak');
+      const conditions = {
+        'a full disk is reported': isReported,
+        'speech is refused with 503': refused === 503,
+        'it is ready when there is room': await reasonsAre(''),
+        'it speaks again': (await statusOf('Admitted.')) === 200,
+      };
+      wrong.push(...unmet(conditions));
       await traffic.end();
-      if (traffic.statuses.of('500') > 0) seen.add('round with a 500 for a result without room');
-      options.progress(`${i + 1} of ${options.count}: ${seen.toString()}`);
+      seen.merge(traffic.statuses);
+      options.progress(`${i + 1} of ${options.count}: ${seen.toString()}, ${wrong.length} wrong`);
     }
-    const spooling = speak(service.port, keys[1] ?? '', LONG_TEXT);
+    const spooling = statusOf(LONG_TEXT, keys[1]);
     await sleep(SPOOLING_MS);
     fill(filler);
-    const { status } = await spooling;
+    const status = await spooling;
     rmSync(filler);
-    if (status !== 500) wrong.push(`a result without room was answered ${status}`);
-    else seen.add('500 for a result without room');
-    if (!(await comesTrue(isReady))) wrong.push('not ready at the end');
+    const isReady = await reasonsAre('');
     const { code } = await service.stop();
-    if (code !== 0) wrong.push(`it ended with ${code}`);
-    wrong.push(...witness.check(true).wrong);
-    verifyStore(dataDir, limits);
+    const conditions = {
+      'a result without room is answered with 500': status === 500,
+      'it is ready at the end': isReady,
+      'exit 0': code === 0,
+    };
+    wrong.push(...unmet(conditions), ...(await books.check()));
   } finally {
     await service.kill();
   }
-  return {
-    fault: storeFault,
-    injected: `a disk of ${DISK_MIB} MiB filled to its last byte in traffic over HTTP and WebSocket, then emptied`,
-    count: options.count,
-    outcome: `${seen.toString()}; new requests 503 meanwhile, ${witness.entries} entries, no entry that was seen is lost, the store verifies ${wrong.join('; ')}`,
-    held: wrong.length === 0,
-  };
+  const saw = `answers ${seen.toString()}; ${books.entries} entries, none that was seen is lost, the store verifies`;
+  return rowOf(storeFull, { count: options.count, saw, wrong });
 };
 
 /** @returns the port in the log; 0 before the service listens */
@@ -113,31 +118,26 @@ const fullLog = async (disk: string, scratch: string): Promise<TortureRow> => {
     env: { LOG_FILE: log },
     launcher: ['sh', '-c', 'exec "$0" "$@" >> "$LOG_FILE"'],
   });
-  const wrong: string[] = [];
   try {
-    if (!(await comesTrue(() => Promise.resolve(portIn(log) > 0), 60_000))) wrong.push('it did not start');
-    const port = portIn(log);
+    const hasStarted = await comesTrue(() => Promise.resolve(portIn(log) > 0), 60_000);
     const [key = ''] = await service.makeKeys(1);
     fill(filler);
-    for (let i = 0; i < 20; i += 1) {
-      const { status } = await speak(port, key, 'Unlogged.');
-      if (status !== 200) wrong.push(`answered ${status}`);
-    }
+    const answers = new Tally();
+    for (let i = 0; i < 20; i += 1) answers.add(String((await speak(portIn(log), key, 'Unlogged.')).status));
     rmSync(filler);
-    if ((await speak(port, key, 'Logged.')).status !== 200) wrong.push('it does not speak any more');
+    const after = await speak(portIn(log), key, 'Logged.');
     const { code } = await service.stop();
-    if (code !== 0) wrong.push(`it ended with ${code}`);
+    const conditions = {
+      'it starts': hasStarted,
+      'it speaks with a full log': answers.of('200') === 20,
+      'and afterwards': after.status === 200,
+      'exit 0': code === 0,
+    };
+    return rowOf(logFull, { count: 1, saw: `answers ${answers.toString()}`, wrong: unmet(conditions) });
   } finally {
     await service.kill();
     rmSync(filler, { force: true });
   }
-  return {
-    fault: logFault,
-    injected: 'standard output is a file on a disk that is full, 20 requests meanwhile',
-    count: 1,
-    outcome: wrong.length === 0 ? 'it serves on, and ends well' : wrong.join('; '),
-    held: wrong.length === 0,
-  };
 };
 
 export const fullDisk: Scenario = {
@@ -153,7 +153,7 @@ export const fullDisk: Scenario = {
       const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', size, 'tmpfs', disk], { encoding: 'utf8' });
       if (mounted.status !== 0) {
         const why = `no disk may be mounted here: ${mounted.error?.message ?? mounted.stderr}`;
-        return [storeFault, logFault].map((fault) => notRun(fault, 'a small disk, filled', why));
+        return [storeFull, logFull].map((named) => notRun(named, why));
       }
       try {
         return [await fillInTraffic(disk, options), await fullLog(disk, scratch)];

@@ -6,14 +6,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../../src/limits.js';
 import { dialectEndpoints, EndpointClient, endpointsOf, type Endpoint } from '../../rig/endpoints.js';
-import { freeDialectPorts, Service, type ServiceOptions } from '../../rig/service.js';
+import { freeDialectPorts, type Service } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
-import { comesTrue, describeLeftovers, leftoversOf } from '../checks.js';
-import { describeNeighbours, isUndisturbed, Neighbours, type NeighbourOptions } from '../neighbours.js';
-import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
+import { scenarioOf, type Fault } from '../beside.js';
+import { comesTrue } from '../checks.js';
+import { unmet } from '../scenario.js';
 import { actorFaults, breaking, synthesisFaults, type ThreadFault } from './faults.js';
 
-const fragileEntry = new URL('./fragile-service.js', import.meta.url);
 /** A heap of half a gigabyte takes seconds to fill. */
 const heapShare = 0.2;
 /** Each hangs until the watchdog acts. */
@@ -24,9 +23,6 @@ const hangLateMsMax = limits.threadHangMsMax + 2 * limits.watchdogBeatMs + 10_00
 const heapLateMsMax = 30_000;
 const wholeMsMax = 30_000;
 const endMsMax = 60_000;
-const settleMs = 500;
-
-const isActorFault = (fault: ThreadFault): boolean => actorFaults.some((name) => name === fault);
 
 const injectedBy: Readonly<Record<ThreadFault, string>> = {
   throw: 'an exception in a step of the engine',
@@ -39,16 +35,6 @@ const injectedBy: Readonly<Record<ThreadFault, string>> = {
   'actor-spin': 'an actor thread that loops for ever',
 };
 
-const timesOf = (fault: ThreadFault, count: number): number => {
-  if (fault.includes('heap')) return Math.ceil(count * heapShare);
-  return fault.includes('spin') ? Math.ceil(count * hangShare) : count;
-};
-
-const lateMsMaxOf = (fault: ThreadFault): number | undefined => {
-  if (fault.includes('heap')) return heapLateMsMax;
-  return fault.includes('spin') ? hangLateMsMax : undefined;
-};
-
 /** How the answer to a client ended. */
 export const endOf = async (client: EndpointClient): Promise<string> => {
   const end = await Promise.race([client.ended(), sleep(endMsMax, 'no end', { ref: false })]);
@@ -57,131 +43,89 @@ export const endOf = async (client: EndpointClient): Promise<string> => {
 };
 
 const format = { encoding: 'pcm', sampleRateHz: 24_000 } as const;
+type Through = 'dialects' | 'public port';
 
 /** The endpoints of all dialects, or that of the public port for streams. */
 export const endpointsFor = async (
   service: Service,
   text: string,
-  of: 'dialects' | 'public port' = 'dialects',
+  through: Through = 'dialects',
 ): Promise<readonly Endpoint[]> => {
   const { dialectPorts, port } = service;
   const [key = ''] = await service.makeKeys(1);
   const parts = { port, dialectPorts, key, voice: 'wren', text, format };
-  return of === 'dialects' ? dialectEndpoints(parts) : [endpointsOf(parts).requests[0]];
+  return through === 'dialects' ? dialectEndpoints(parts) : [endpointsOf(parts).requests[0]];
 };
 
-/** @returns in words, whether each endpoint speaks to its end */
-export const describeSpeech = async (endpoints: readonly Endpoint[]): Promise<string> => {
+/** @returns endpoints that do not speak to their end, in words */
+export const silentOf = async (service: Service, through?: Through): Promise<string[]> => {
   const silent: string[] = [];
-  for (const endpoint of endpoints)
-    if ((await endOf(new EndpointClient(endpoint))) !== 'whole') silent.push(endpoint.name);
-  return silent.length === 0 ? 'all speak afterwards' : `SILENT: ${silent.join(', ')}`;
+  for (const endpoint of await endpointsFor(service, 'Still here.', through))
+    if ((await endOf(new EndpointClient(endpoint))) !== 'whole') silent.push(`${endpoint.name} is silent`);
+  return silent;
 };
 
-interface Fragile {
-  readonly service: Service;
-  /** Threads that ended or hung so far. */
-  readonly deaths: () => number;
-}
+const restartsOf = async (service: Service): Promise<number> => {
+  const { actor, synthesis } = (await service.status()).threadRestarts;
+  return actor + synthesis;
+};
 
-const startFragile = async (options: ServiceOptions): Promise<Fragile> => {
-  let deaths = 0;
-  const service = await Service.start({
-    entry: fragileEntry,
-    ...options,
-    onLine: (line) => {
-      if (/"msg":"(?:(?:synthesis|actor) thread ended; |a synthesis thread hangs)/.test(line)) deaths++;
+const threadFault = (kind: ThreadFault, through: Through): Fault => {
+  const [fillsHeap, hangs] = [kind.includes('heap'), kind.includes('spin')];
+  return {
+    fault: `thread: ${kind}${through === 'dialects' ? ', through each dialect' : ''}`,
+    injected: injectedBy[kind],
+    logsErrors: true,
+    neighbours: {
+      mayFail: kind.startsWith('actor-'),
+      ...(fillsHeap && { lateMsMax: heapLateMsMax }),
+      ...(hangs && { lateMsMax: hangLateMsMax }),
+      ...(through === 'dialects' && { httpClients: 4, useDialects: true }),
     },
-  });
-  await sleep(settleMs);
-  return { service, deaths: () => deaths };
-};
-
-const torture = async (
-  { service, deaths }: Fragile,
-  fault: ThreadFault,
-  through: 'dialects' | 'public port',
-  { count, progress, seed }: TortureOptions,
-): Promise<TortureRow> => {
-  const filesBefore = service.openFiles;
-  const deathsBefore = deaths();
-  const endpoints = await endpointsFor(service, breaking(fault), through);
-  const times = count * endpoints.length;
-  const lateMsMax = lateMsMaxOf(fault);
-  const options: NeighbourOptions = {
-    mayFail: isActorFault(fault),
-    ...(lateMsMax !== undefined && { lateMsMax }),
-    ...(through === 'dialects' && { httpClients: 4, useDialects: true }),
+    async inject({ count, progress, service }) {
+      const endpoints = await endpointsFor(service, breaking(kind), through);
+      const share = fillsHeap ? heapShare : hangs ? hangShare : 1;
+      const times = Math.ceil(count * share) * endpoints.length;
+      const restartsBefore = await restartsOf(service);
+      const ends = new Tally();
+      let slowestMs = 0;
+      for (let i = 0; i < times; i++) {
+        progress(`${i} of ${times}, ${ends.toString()}`);
+        ends.add(await endOf(new EndpointClient(endpoints[i % endpoints.length]!)));
+        const startMs = performance.now();
+        await comesTrue(async () => (await service.unreadyReasons()) === '', wholeMsMax);
+        slowestMs = Math.max(slowestMs, performance.now() - startMs);
+      }
+      const restarts = (await restartsOf(service)) - restartsBefore;
+      const conditions = {
+        'every request that met the fault failed': ends.of('failed') + ends.of('cut') === times,
+        'a thread was replaced each time': restarts === (kind === 'throw' ? 0 : times),
+        'the service was whole again in time': slowestMs < wholeMsMax,
+      };
+      return {
+        count: times,
+        saw: `requests ended: ${ends.toString()}; ${restarts} threads replaced, whole again after at most ${Math.round(slowestMs)} ms`,
+        wrong: [...unmet(conditions), ...(await silentOf(service, through))],
+      };
+    },
   };
-  const neighbours = await Neighbours.start(service, seed, options);
-  try {
-    const ends = new Tally();
-    let slowestMs = 0;
-    for (let i = 0; i < times; i++) {
-      progress(`${fault}: ${i} of ${times}, ${ends.toString()}`);
-      ends.add(await endOf(new EndpointClient(endpoints[i % endpoints.length]!)));
-      const startMs = performance.now();
-      await comesTrue(async () => (await service.unreadyReasons()) === '', wholeMsMax);
-      slowestMs = Math.max(slowestMs, performance.now() - startMs);
-    }
-    const report = await neighbours.end();
-    const spoken = await describeSpeech(await endpointsFor(service, 'Still here.', through));
-    const left = await leftoversOf(service, filesBefore, await service.makeKeys(1));
-    const died = deaths() - deathsBefore;
-    const outcome = [
-      `every request that met the fault failed (${ends.toString()})`,
-      `${died} threads ended, whole again after at most ${Math.round(slowestMs)} ms`,
-      spoken,
-      describeLeftovers(left),
-      describeNeighbours(report),
-    ];
-    return {
-      fault: `thread: ${fault}${through === 'dialects' ? ', through each dialect' : ''}`,
-      injected: injectedBy[fault],
-      count: times,
-      outcome: outcome.join('; '),
-      held:
-        ends.of('failed') + ends.of('cut') === times &&
-        died === (fault === 'throw' ? 0 : times) &&
-        slowestMs < wholeMsMax &&
-        !spoken.includes('SILENT') &&
-        left.length === 0 &&
-        isUndisturbed(report),
-    };
-  } finally {
-    neighbours.close();
-  }
 };
 
-const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
-  const fragile = await startFragile({ synthesisThreads: 2, actorThreads: 2 });
-  const { service } = fragile;
-  try {
-    const rows: TortureRow[] = [];
-    for (const fault of [...synthesisFaults, ...actorFaults]) {
-      const count = timesOf(fault, options.count);
-      rows.push(await torture(fragile, fault, 'public port', { ...options, count }));
-      if (service.exit !== null) throw new Error(`the service ended at ${fault}: ${service.stderr}`);
-    }
-    return rows;
-  } finally {
-    await service.stop();
-  }
-};
+const fragile = { entry: new URL('./fragile-service.js', import.meta.url), synthesisThreads: 2 };
 
 /** One death for each endpoint and round. */
-export const deathsThroughDialects = async (options: TortureOptions): Promise<TortureRow> => {
-  const fragile = await startFragile({ env: freeDialectPorts, synthesisThreads: 2, actorThreads: 1 });
-  try {
-    return await torture(fragile, 'exit', 'dialects', options);
-  } finally {
-    await fragile.service.stop();
-  }
-};
+export const deathsThroughDialects = scenarioOf(
+  { name: 'deaths', about: 'a synthesis thread ends in speech of each dialect', defaultCount: 20 },
+  [threadFault('exit', 'dialects')],
+  { ...fragile, env: freeDialectPorts, actorThreads: 1 },
+);
 
-export const threads: Scenario = {
-  name: 'threads',
-  about: 'synthesis and actor threads that throw, exit, exhaust their heaps and hang, under load',
-  defaultCount: 100,
-  run,
-};
+export const threads = scenarioOf(
+  {
+    name: 'threads',
+    about: 'synthesis and actor threads that throw, exit, exhaust their heaps and hang, under load',
+    defaultCount: 100,
+  },
+  [...synthesisFaults, ...actorFaults].map((kind) => threadFault(kind, 'public port')),
+  { ...fragile, actorThreads: 2 },
+);

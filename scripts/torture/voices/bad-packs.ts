@@ -1,12 +1,13 @@
-/** Packs that no service may use: how each is made, and what the finding about it must say. */
-import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+/**
+ * Packs that no service may use: how each is made, and what the finding about it must say. Tests of the engines have more of them: files
+ * that are missing, cut or of another kind.
+ */
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Model, type Node, type Tensor, elementTypes } from '../../../workers/engines/graph/model.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
 import { GraphBuilder, loopBody } from '../../voices/fixtures/graph-builder.js';
 import { type EchoOptions, echoModel, makeKokoro, writeModel } from '../../voices/fixtures/kokoro.js';
-import { shippedFolder } from '../../voices/fixtures/mixed.js';
 import {
   piperConfig,
   piperModel,
@@ -126,32 +127,8 @@ const piperThen =
 const outsideWeights = (path: string): void =>
   writeFileSync(path, modelMessage(piperModel(smallPiper), outsidePack));
 
-/** What the generator takes is made of itself, too. */
-const inCircle = (model: Model): Model => {
-  const [taken = ''] = model.nodes.find(({ op }) => op === 'ConvTranspose')!.inputs;
-  const nodes = model.nodes.flatMap((node): Node[] =>
-    node.outputs[0] === taken
-      ? [
-          { ...node, op: 'Add', inputs: ['again', node.inputs[0]!] },
-          { ...node, name: 'again', op: 'Identity', inputs: [taken], outputs: ['again'] },
-        ]
-      : [node],
-  );
-  return { ...model, nodes };
-};
-
 /** Lists of three bytes each take much more memory when they are read. */
 const listsBytes = 240 * 1024 * 1024;
-
-const files =
-  (contents: Readonly<Record<string, string>>) =>
-  (folder: string): Promise<void> => {
-    mkdirSync(folder);
-    for (const [name, text] of Object.entries(contents)) writeFileSync(join(folder, name), text);
-    return Promise.resolve();
-  };
-
-const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 63201294\n';
 
 export const badPacks: readonly BadPack[] = [
   {
@@ -159,89 +136,14 @@ export const badPacks: readonly BadPack[] = [
     finding: /flow_lm_main\.onnx: /,
     make: damaged((folder) => truncateSync(join(folder, 'flow_lm_main.onnx'), 900)),
   },
-  {
-    name: 'swapped',
-    finding: /flow_lm_flow\.onnx: takes sequence|flow_lm_main\.onnx: takes c, s, t, x/,
-    make: damaged((folder) => {
-      const [main, flow] = ['flow_lm_main.onnx', 'flow_lm_flow.onnx'].map((name) => join(folder, name));
-      renameSync(main!, `${main}-`);
-      renameSync(flow!, main!);
-      renameSync(`${main}-`, flow!);
-    }),
-  },
-  {
-    name: 'renamed',
-    finding: /no voice format that this service knows/,
-    make: damaged((folder) => renameSync(join(folder, 'flow_lm_main.onnx'), join(folder, 'model.onnx.bak'))),
-  },
-  {
-    name: 'pointer',
-    finding: /a Git LFS pointer/,
-    make: files({ 'flow_lm_main.onnx': pointer, 'text_conditioner.onnx': pointer }),
-  },
-  {
-    name: 'torch',
-    finding: /weights for PyTorch/,
-    make: files({ 'kokoro-v1_0.pth': 'x', 'af_heart.pt': 'x' }),
-  },
-  { name: 'unknown', finding: /no voice format that this service knows/, make: files({ 'notes.xml': '' }) },
-  {
-    name: 'twin',
-    finding: /voice "wren" is in .*syrinx-en already/,
-    make: (folder) => {
-      cpSync(shippedFolder, folder, { recursive: true });
-      return Promise.resolve();
-    },
-  },
-  {
-    name: 'lie',
-    finding: /the models do not run as the manifest says/,
-    make: (folder) => {
-      cpSync(shippedFolder, folder, { recursive: true });
-      const path = join(folder, 'manifest.json');
-      const manifest = JSON.parse(readFileSync(path, 'utf8')) as { sizes: object; speakers: object[] };
-      const speakers = [{ ...manifest.speakers[0], id: 'liar' }];
-      writeFileSync(
-        path,
-        JSON.stringify({ ...manifest, speakers, sizes: { ...manifest.sizes, hidden: 64 } }),
-      );
-      return Promise.resolve();
-    },
-  },
   { name: 'outside', finding: /text_conditioner\.onnx: .*outside/, make: outside },
   { name: 'nan', finding: /it makes values that are not numbers/, make: audioTimes(Number.NaN) },
   { name: 'silent', finding: /it makes only silence/, make: audioTimes(0) },
-  {
-    name: 'piper-cut',
-    finding: /small\.onnx: not a whole ONNX model/,
-    make: piperThen((model) => truncateSync(model, 5_000)),
-  },
   { name: 'piper-outside', finding: /small\.onnx: .*outside/, make: piperThen(outsideWeights) },
-  {
-    name: 'piper-lie',
-    finding: /small\.onnx\.json: it says that the voice has 4 speakers/,
-    make: piperThen(() => undefined, piperConfig(4)),
-  },
-  {
-    name: 'kokoro-cut',
-    finding: /af_bella\.bin: .*download it again/,
-    make: (folder) => {
-      makeKokoro(folder);
-      truncateSync(join(folder, 'voices', 'af_bella.bin'), 500_001);
-      return Promise.resolve();
-    },
-  },
-  { name: 'kokoro-nan', finding: /not numbers, as some fp16 exports do/, make: kokoroWith({ brokenId: 16 }) },
-  { name: 'kokoro-silent', finding: /it makes only silence/, make: kokoroWith({ isSilent: true }) },
   {
     name: 'kokoro-endless',
     finding: /more than 30 s of processor time/,
     make: kokoroWith({ endlessId: 16 }),
-  },
-  {
-    name: 'kokoro-metadata',
-    finding: /kokoro_config in the metadata of its model: not valid JSON/,
-    make: kokoroWith({ metadata: { kokoro_config: '{' } }),
   },
   {
     name: 'kokoro-lists',
@@ -262,19 +164,6 @@ export const badPacks: readonly BadPack[] = [
         piperModel({ ...smallPiper, speakers: 2 }),
         piperConfig(2, { num_speakers: 30_000_000 }),
       ),
-  },
-  {
-    name: 'piper-circle',
-    finding: /small\.onnx: .*depends on itself/,
-    make: (folder) => writePiper(folder, 'small', inCircle(piperModel(smallPiper))),
-  },
-  {
-    name: 'pipe',
-    finding: /small\.onnx: not a regular file/,
-    make: piperThen((model) => {
-      rmSync(model);
-      execFileSync('mkfifo', [model]);
-    }),
   },
   { name: 'huge', finding: /it may have \d+ MiB|needs more than \d+ MiB/, make: huge },
   { name: 'endless', finding: /more than 30 s of processor time/, make: endless },

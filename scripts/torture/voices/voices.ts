@@ -1,22 +1,20 @@
 /**
- * Voices that people bring: bad packs beside good ones, a pack that is removed while it speaks, storms of SIGHUP, threads
- * that end in each engine, and all formats at once.
+ * Voices that people bring: bad packs beside good ones, a pack that is removed while it speaks, storms of SIGHUP. A thread that ends
+ * in a step of each engine is tested in `test/e2e/retries.nightly.ts`.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { exchange, speechRequest } from '../../rig/http.js';
+import { exchange } from '../../rig/http.js';
 import { Dice } from '../../rig/random.js';
 import type { Service } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { foreignPacks, makeMixedPacks, voiceOfEachPack } from '../../voices/fixtures/mixed.js';
-import { comesTrue, startOutcome } from '../checks.js';
-import { type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { comesTrue, speak, startOutcome } from '../checks.js';
+import { rowOf, unmet, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../../rig/machine.js';
-import { breaking } from '../threads/faults.js';
 import { badPacks } from './bad-packs.js';
 
-const fragileEntry = new URL('../threads/fragile-service.js', import.meta.url);
 const text = 'The kettle is on, and the kitchen smells of toast. Shall we sit by the window and talk?';
 /** A first start tries each new pack, one after the other; one of them takes all its processor time. */
 const startMsMax = 240_000;
@@ -27,26 +25,20 @@ interface Speaker {
   readonly key: string;
 }
 
-/** @returns `whole`, or how the answer ended */
-const speakWith = async ({ service, key }: Speaker, voice: string, spoken = text): Promise<string> => {
-  const { isWhole, status } = await exchange(service.port, speechRequest({ key, voice, text: spoken }));
-  return isWhole && status === 200 ? 'whole' : isWhole ? String(status) : 'cut';
-};
+/** @returns the status; 0 for an answer that broke off */
+const speakWith = async ({ service, key }: Speaker, voice: string, spoken = text): Promise<string> =>
+  String((await speak(service.port, key, spoken, { path: '/v1/tts/stream', voice })).status);
 
 const warningsOf = async ({ port }: Service): Promise<readonly string[]> => {
   const { body } = await exchange(port, { path: '/readyz' });
   return (JSON.parse(body.toString()) as { warnings?: string[] }).warnings ?? [];
 };
 
-const startIn = async (
-  scratch: string,
-  options: { readonly entry?: URL; readonly onLine?: (line: string) => void } = {},
-): Promise<Speaker> => {
+const startIn = async (scratch: string, onLine?: (line: string) => void): Promise<Speaker> => {
   const outcome = await startOutcome(
     {
-      dataDir: join(scratch, 'data'),
-      env: { MODELS_DIR: join(scratch, 'models') },
-      ...{ synthesisThreads: 2, actorThreads: 1, ...options },
+      ...{ dataDir: join(scratch, 'data'), env: { MODELS_DIR: join(scratch, 'models') } },
+      ...{ synthesisThreads: 2, actorThreads: 1, ...(onLine !== undefined && { onLine }) },
     },
     startMsMax,
   );
@@ -75,12 +67,10 @@ const beside = async (scratch: string, { progress }: TortureOptions): Promise<To
   progress(`${badPacks.length} bad packs beside good ones`);
   const found = new Map<string, string>();
   const startedMs = performance.now();
-  const speaker = await startIn(scratch, {
-    onLine: (line) => {
-      if (!line.includes('a voice pack cannot be used')) return;
-      const { pack, reason } = JSON.parse(line) as { pack: string; reason: string };
-      found.set(pack, reason);
-    },
+  const speaker = await startIn(scratch, (line) => {
+    if (!line.includes('a voice pack cannot be used')) return;
+    const { pack, reason } = JSON.parse(line) as { pack: string; reason: string };
+    found.set(pack, reason);
   });
   const startMs = Math.round(performance.now() - startedMs);
   try {
@@ -98,16 +88,16 @@ const beside = async (scratch: string, { progress }: TortureOptions): Promise<To
     const again = await startIn(scratch);
     const nextStartMs = Math.round(performance.now() - againMs);
     await again.service.stop();
-    return {
-      fault: 'bad packs',
-      injected: badPacks.map(({ name }) => name).join(', '),
-      count: badPacks.length,
-      outcome:
-        `${found.size} findings, each with its reason; the voices of ${voices.length} packs spoke (${spoken.toString()}); ` +
-        `${warnings} warnings; start ${startMs} ms, the next one ${nextStartMs} ms ${wrong.join('; ')}`,
-      held:
-        wrong.length === 0 && voices.length === packCount && spoken.of('whole') === packCount && warnings > 0,
+    const conditions = {
+      'each good pack has its voices': voices.length === packCount,
+      'they speak': spoken.of('200') === packCount,
+      'there are warnings': warnings > 0,
     };
+    const named = { fault: 'bad packs', injected: badPacks.map(({ name }) => name).join(', ') };
+    const saw =
+      `${found.size} findings, each with its reason; the voices of ${voices.length} packs spoke (${spoken.toString()}); ` +
+      `${warnings} warnings; start ${startMs} ms, the next one ${nextStartMs} ms`;
+    return rowOf(named, { count: badPacks.length, saw, wrong: [...wrong, ...unmet(conditions)] });
   } finally {
     await speaker.service.kill();
   }
@@ -139,13 +129,16 @@ const removed = async (scratch: string, count: number): Promise<TortureRow> => {
       await comesTrue(async () => (await voicesOf(speaker)).length === packCount, reloadMsMax);
     }
     const times = count * removable.length;
-    return {
+    const named = {
       fault: 'voices removed',
       injected: 'files deleted and SIGHUP while their voices speak; then put back',
-      count,
-      outcome: `speech in progress: ${ends.toString()}; unknown afterwards ${gone} of ${times} times`,
-      held: ends.of('whole') === 2 * times && gone === times,
     };
+    const conditions = {
+      'speech goes on to its end': ends.of('200') === 2 * times,
+      'the voices are unknown afterwards': gone === times,
+    };
+    const saw = `speech in progress: ${ends.toString()}; unknown afterwards ${gone} of ${times} times`;
+    return rowOf(named, { count, saw, wrong: unmet(conditions) });
   } finally {
     await speaker.service.stop();
   }
@@ -170,45 +163,16 @@ const storm = async (scratch: string, { seed }: TortureOptions): Promise<Torture
     isStorming = false;
     await Promise.all(listeners);
     const isReady = await comesTrue(async () => (await speaker.service.unreadyReasons()) === '');
-    const spoken = ends.of('whole');
-    return {
+    const spoken = ends.of('200');
+    const named = {
       fault: 'SIGHUP storm',
       injected: 'reloads of all formats, one signal in 25 ms, under speech',
-      count: signals,
-      outcome: `answers: ${ends.toString()}; ready afterwards: ${isReady ? 'yes' : 'no'}`,
-      held: spoken >= packCount && spoken === ends.sum && isReady,
     };
-  } finally {
-    await speaker.service.stop();
-  }
-};
-
-/** The third end of a thread in ten minutes would take the pack out. */
-const ENDS_MAX = 2;
-
-const ended = async (scratch: string, count: number): Promise<TortureRow> => {
-  await makeMixedPacks(join(scratch, 'models'));
-  const speaker = await startIn(scratch, { entry: fragileEntry });
-  try {
-    const voices = await voicesOf(speaker);
-    const [failed, others] = [new Tally(), new Tally()];
-    for (let i = 0; i < count; i++)
-      for (const voice of voices) {
-        const neighbours = voices.map((other) => speakWith(speaker, other));
-        failed.add(await speakWith(speaker, voice, breaking('exit')));
-        for (const end of await Promise.all(neighbours)) others.add(end);
-        await comesTrue(async () => (await speaker.service.unreadyReasons()) === '');
-      }
-    return {
-      fault: 'thread ended in each engine',
-      injected: `process.exit in a step of ${voices.join(', ')}, while each of them speaks`,
-      count: count * voices.length,
-      outcome: `the request failed: ${failed.toString()}; its neighbours: ${others.toString()}`,
-      held:
-        voices.length === packCount &&
-        failed.of('whole') === 0 &&
-        others.of('whole') === count * voices.length ** 2,
+    const conditions = {
+      'all speech is whole': spoken >= packCount && spoken === ends.sum,
+      'it is ready afterwards': isReady,
     };
+    return rowOf(named, { count: signals, saw: `answers: ${ends.toString()}`, wrong: unmet(conditions) });
   } finally {
     await speaker.service.stop();
   }
@@ -220,7 +184,6 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
     (scratch: string) => beside(scratch, options),
     (scratch: string) => removed(scratch, options.count),
     (scratch: string) => storm(scratch, options),
-    (scratch: string) => ended(scratch, Math.min(options.count, ENDS_MAX)),
   ]) {
     rows.push(await inScratch(torture));
     options.progress(`${rows.at(-1)!.fault}: ${rows.at(-1)!.outcome}`);
@@ -230,8 +193,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
 
 export const voices: Scenario = {
   name: 'voices',
-  about:
-    'packs that people bring: bad, hostile, removed while they speak; reloads without end; all formats at once',
+  about: 'packs that people bring: bad, hostile, removed while they speak; reloads without end',
   defaultCount: 4,
   run,
 };

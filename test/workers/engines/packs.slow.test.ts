@@ -1,10 +1,21 @@
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { Dice } from '../../../scripts/rig/random.js';
+import * as files from '../../../scripts/torture/file-damage.js';
 import { VoicePackError, catalogueOf, closeFiles } from '../../../src/threads/voices.js';
 import type { EngineLog } from '../../../workers/engines/engine.js';
 import { readPacks } from '../../../workers/engines/registry.js';
+import { seedOfRun } from '../../fuzz/check.js';
 import { cacheDir, loadFrom, modelsDir, requestOf } from '../../support/voices.js';
 
 type Json = Record<string, unknown>;
@@ -169,6 +180,45 @@ t.test('a fault is reported in one line that names the file', async (t) => {
     t.notMatch(fault, /\n/, name);
   }
 });
+
+const graphs = ['encoder.onnx', 'frames.onnx', 'decoder.onnx'];
+const HUGE_BYTES = 6 * 2 ** 30;
+
+/** What a disk, a person or another program does to any file of the pack. */
+const fileDamages: Readonly<Record<string, files.FileDamage>> = {
+  'is cut': files.cut,
+  'is empty': files.empty,
+  'is gone': files.gone,
+  'is huge': (path) => truncateSync(path, HUGE_BYTES),
+  'has other bits': files.flipBits,
+  'has garbage in it': files.garbageWithin,
+  'has garbage behind its end': files.garbageBehind,
+  'has a folder in its place': (path, dice) => {
+    files.gone(path, dice);
+    files.folder(path, dice);
+  },
+  'has a link to itself in its place': (path, dice) => {
+    files.gone(path, dice);
+    files.linkToItself(path, dice);
+  },
+  'is that of another graph': (path) =>
+    copyFileSync(join(path, '..', path.endsWith(graphs[0]!) ? graphs[1]! : graphs[0]!), path),
+};
+
+for (const [how, damage] of Object.entries(fileDamages))
+  t.test(`a file that ${how} is refused with its path`, async (t) => {
+    const dice = new Dice(seedOfRun());
+    for (const file of [...graphs, 'manifest.json']) {
+      const folder = copyModels(t.testdir());
+      const path = join(folder, 'syrinx-en', file);
+      damage(path, dice);
+      const fault = await faultOf(readCatalogue(folder));
+      // Other bits of the manifest may change only a description, or a voice a little.
+      if (how === 'has other bits' && file === 'manifest.json') continue;
+      t.ok(fault.includes(path), `${file}: ${fault}`);
+      t.notMatch(fault, /\n/);
+    }
+  });
 
 t.test('an empty or missing folder of voices is named', async (t) => {
   const empty = t.testdir();

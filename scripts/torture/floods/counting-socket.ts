@@ -1,32 +1,7 @@
-/** The contract of a flood, and a WebSocket that counts what it receives. */
+/** A WebSocket that counts what it receives. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Service } from '../../rig/service.js';
 import { encodeMessage, encodeStart, SocketConnection } from '../../rig/socket.js';
 import { Tally } from '../../rig/tally.js';
-
-export interface FloodParts {
-  readonly service: Service;
-  readonly voice: string;
-  /** A number of connections; each flood scales it for its kind. */
-  readonly count: number;
-  /** Every chance follows from it. */
-  readonly seed: number;
-  /** Makes new keys. */
-  readonly keys: (count: number) => Promise<string[]>;
-  readonly progress: (text: string) => void;
-}
-
-export interface FloodResult {
-  readonly count: number;
-  readonly outcome: string;
-  readonly held: boolean;
-}
-
-export interface Flood {
-  readonly fault: string;
-  readonly injected: string;
-  run(parts: FloodParts): Promise<FloodResult>;
-}
 
 const kinds = ['context_started', 'flush_completed', 'context_closed', 'error', 'audio_chunk'];
 
@@ -40,11 +15,13 @@ export class CountingSocket {
   readonly #connection: SocketConnection;
   #markers = 0;
 
-  constructor(port: number, key: string) {
+  /** @param onMessage called with each message */
+  constructor(port: number, key: string, onMessage: (json: string) => void = () => undefined) {
     this.#connection = new SocketConnection(
       { port, key },
       {
         onMessage: (json) => {
+          onMessage(json);
           this.counts.add(kinds.find((kind) => json.includes(`"${kind}"`)) ?? 'other');
           const error = /"error":"([^"]{0,60})/.exec(json)?.[1];
           if (error !== undefined) this.errors.add(error);
