@@ -14,6 +14,7 @@ import {
   speakTogether,
   type FrameCost,
 } from './sockets.js';
+import type { SocketConnection } from '../rig/socket.js';
 import { HttpStream, Listener, SocketStream, keyOf, type Target } from './streams.js';
 import {
   closedLoop,
@@ -38,7 +39,7 @@ const firstAudioOf = async (target: Target, key: string, text: string): Promise<
   if (decoder === null) throw new RangeError(`nothing decodes ${target.format.encoding} here`);
   const isPcm = target.format.encoding === 'pcm';
   const stream = new HttpStream(target, key);
-  await stream.opened();
+  await stream.connection.opened();
   await sleep(restMs);
   try {
     return await new Promise((resolve, reject) => {
@@ -114,17 +115,15 @@ const endListening = (): void => {
 /** Listeners that read at the speed of playback and ask again when they have heard everything. */
 const listen = async (order: ListenersOrder): Promise<Heard> => {
   const { durationMs, listeners: count, spreadMs, target, text, transport, watchedPid } = order;
-  const sockets: SocketStream[] = [];
   // A codec's decoder would disturb what is measured.
-  const decoder = target.format.encoding === 'pcm' ? decoderOf(target.format) : null;
+  const decoder = transport === 'http' && target.format.encoding === 'pcm' ? decoderOf(target.format) : null;
+  const sockets: SocketConnection[] = [];
   const listeners = Array.from({ length: count }, (_, i) => {
-    const key = keyOf(target, i);
-    if (transport === 'http') return new Listener(new HttpStream(target, key), text, decoder);
-    const socket = new SocketStream(target, key);
-    sockets.push(socket);
-    return new Listener(socket, text);
+    const stream = new (transport === 'http' ? HttpStream : SocketStream)(target, keyOf(target, i));
+    if (stream instanceof SocketStream) sockets.push(stream.connection);
+    return new Listener(stream, text, decoder);
   });
-  await Promise.all(listeners.map((listener) => listener.opened()));
+  await Promise.all(listeners.map(({ stream }) => stream.connection.opened()));
   const startedMs = nowMs();
   endsListeningMs = startedMs + spreadMs + durationMs;
   let started = 0;
@@ -139,7 +138,7 @@ const listen = async (order: ListenersOrder): Promise<Heard> => {
   }
   endGauge ??= gaugeFrames(watchedPid, sockets);
   const cost = endGauge();
-  for (const listener of listeners) listener.close();
+  for (const { stream } of listeners) stream.close();
   return {
     ...cost,
     firstAudioMs: listeners.flatMap(({ firstAudioMs }) => firstAudioMs),

@@ -5,7 +5,6 @@
 import { join } from 'node:path';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AudioFormat } from '../../src/api/formats.js';
 import { readConfig } from '../../src/config.js';
 import { catalogueOf, closeFiles } from '../../src/threads/voices.js';
 import { readPacks } from '../../workers/engines/registry.js';
@@ -13,7 +12,7 @@ import { endWithReader, readArguments } from '../../src/command-line.js';
 import { deviceData } from '../device.js';
 import { LoadProcess } from '../rig/load-process.js';
 import { describeMachine } from '../rig/machine.js';
-import { freeDialectPorts, type Service, withService } from '../rig/service.js';
+import { freeDialectPorts, withService } from '../rig/service.js';
 import { throughputText } from '../rig/texts.js';
 import { BareLoop } from './bare.js';
 import { measureDialects } from './dialects.js';
@@ -24,7 +23,7 @@ import type { Load } from './load.js';
 import { type Part, type Program, readOptions, usage } from './options.js';
 import { keysNeeded as overloadKeysNeeded, measureOverload } from './overload/overload.js';
 import { overloadParts, togetherCount } from './overload/phases.js';
-import type { Subject } from './overload/watch.js';
+import type { Subject, Subjects } from './overload/watch.js';
 import { measurePauses } from './pauses.js';
 import { measurePiperPeers, measureSmallPeers } from './peers.js';
 import { type Row, formatReport, putIntoReadme } from './report.js';
@@ -58,7 +57,6 @@ const { packs, files } = await readPacks({ modelsDir, cacheDir: join(dataDir, 'v
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
 const serviceOptions = { synthesisThreads, actorThreads, showsErrors: true };
-const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: rateHz };
 
 const load: Load = new LoadProcess(new URL('./load.js', import.meta.url));
 const rows: Row[] = [];
@@ -68,13 +66,15 @@ const measure = async (part: Part, run: () => Promise<Row[]>): Promise<void> => 
   rows.push(...(await run()));
 };
 
+const spoken = { voice, format: { encoding: 'pcm', sampleRateHz: rateHz } } as const;
+
 const withTarget = <T>(
   keys: number,
-  use: (service: Service, target: Target) => Promise<T>,
+  use: (subject: Subject) => Promise<T>,
   env: Readonly<Record<string, string>> = {},
 ): Promise<T> =>
   withService({ ...serviceOptions, env }, async (service) =>
-    use(service, { port: service.port, keys: await service.makeKeys(keys), voice, format: pcm }),
+    use({ service, target: { ...spoken, port: service.port, keys: await service.makeKeys(keys) } }),
   );
 
 const runThroughput = (target: Target): Promise<void> =>
@@ -89,9 +89,7 @@ const runThroughput = (target: Target): Promise<void> =>
   });
 
 const runAll = async (): Promise<void> => {
-  let lastTarget: Target | undefined;
-  await withTarget(keysNeeded, async (service, target) => {
-    lastTarget = target;
+  await withTarget(keysNeeded, async ({ service, target }) => {
     await measure('first-audio', () => measureFirstAudio(load, target));
     await runThroughput(target);
     await measure('encodings', () =>
@@ -99,28 +97,21 @@ const runAll = async (): Promise<void> => {
     );
     await measure('listeners', () => measureListeners(load, target));
   });
-  await measure('memory', () => measureMemory(load, lastTarget!, serviceOptions));
+  await measure('memory', () => measureMemory(load, spoken, serviceOptions));
 };
 
 const runSockets = async (): Promise<void> => {
   if (parts.includes('idle'))
-    await withTarget(keysNeeded, (service, target) =>
+    await withTarget(keysNeeded, ({ service, target }) =>
       measure('idle', () => measureIdleSockets(load, target, service)),
     );
   if (!['together', 'streams', 'frames'].some((part) => parts.includes(part as Part))) return;
-  await withTarget(streamKeysNeeded, async (service, target) => {
+  await withTarget(streamKeysNeeded, async ({ service, target }) => {
     await measure('together', () => measureTogether(load, target));
     await measure('frames', () => measureFrameCost(load, target, service));
     await measure('streams', () => measureSocketStreams(load, target));
   });
 };
-
-const runPauses = (): Promise<void> =>
-  measure('pauses', () =>
-    measurePauses(load, serviceOptions, async (service, keys) => ({
-      ...{ port: service.port, keys: await service.makeKeys(keys), voice, format: pcm },
-    })),
-  );
 
 /** Only an overload asks what the service admits; the others ask what it can do. */
 const refuse = { OVERLOAD: 'refuse' } as const;
@@ -128,83 +119,62 @@ const readyLookMs = 20;
 let figures: object | undefined;
 
 /** A service that has only just become ready. */
-const withFresh = <T>(use: (subject: Subject) => Promise<T>): Promise<T> =>
+const withFresh: Subjects['withFresh'] = (use) =>
   withTarget(
     togetherCount,
-    async (service, target) => {
-      while ((await service.unreadyReasons()) !== '') await sleep(readyLookMs);
-      return use({ service, target });
+    async (subject) => {
+      while ((await subject.service.unreadyReasons()) !== '') await sleep(readyLookMs);
+      return use(subject);
     },
     refuse,
   );
 
 /** Throughput and first audio are those of a service that admits everyone, as without a name. */
 const runOverload = (): Promise<void> =>
-  withTarget(overloadKeysNeeded, async (late, lateTarget) => {
+  withTarget(overloadKeysNeeded, async (late) => {
     const chosen = overloadParts.filter((part) => parts.includes(part));
-    if (chosen.length > 0)
-      await withTarget(
-        overloadKeysNeeded,
-        async (refusing, target) => {
-          const subjects = {
-            refusing: { service: refusing, target },
-            late: { service: late, target: lateTarget },
-            withFresh,
-          };
-          const result = await measureOverload(subjects, { ...options.overload, parts: chosen });
-          rows.push(...result.rows);
-          figures = result.figures;
-        },
-        refuse,
-      );
-    await runThroughput(lateTarget);
-    await measure('audible', () => measureAudible(load, lateTarget));
+    const overload = (refusing: Subject) =>
+      measureOverload({ refusing, late, withFresh }, { ...options.overload, parts: chosen });
+    if (chosen.length > 0) {
+      const result = await withTarget(overloadKeysNeeded, overload, refuse);
+      rows.push(...result.rows);
+      figures = result.figures;
+    }
+    await runThroughput(late.target);
+    await measure('audible', () => measureAudible(load, late.target));
   });
-
-/** Nothing is refused: a machine that is too busy shows in the gaps. */
-const runTokens = (): Promise<void> =>
-  withTarget(tokenKeysNeeded, (_service, target) => measure('tokens', () => measureTokens(load, target)));
-
-const runText = (): Promise<void> =>
-  withTarget(1, (service, target) => measure('text', () => measureText(target, service)));
-
-const runDialects = (): Promise<void> =>
-  withTarget(1, (service, target) => measure('dialects', () => measureDialects(target, service)), {
-    ...freeDialectPorts,
-  });
-
-const runPeers = async (): Promise<void> => {
-  await measure('piper', () => measurePiperPeers(load, serviceOptions));
-  await measure('small', () => measureSmallPeers(load, serviceOptions, voice));
-};
-
-const runVoices = async (): Promise<void> => {
-  await measure('sharing', () => measureSharing(load, serviceOptions));
-  await measure('loading', () => measureLoading(load, serviceOptions));
-};
-
-const runHosts = async (): Promise<void> => {
-  await measure('stores', () => measureStores(load, serviceOptions, { voice, format: pcm }));
-  await measure('ledger', measureLedger);
-};
-
-const runGpu = async (): Promise<void> => {
-  await measure('engines', () => measureGpu(config, voice));
-  await measure('cpu-batches', () => measureCpuBatches(config, voice));
-};
 
 const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   all: runAll,
   ws: runSockets,
-  pauses: runPauses,
+  pauses: () => measure('pauses', () => measurePauses(load, spoken, serviceOptions)),
   overload: runOverload,
-  tokens: runTokens,
-  text: runText,
-  dialects: runDialects,
-  peers: runPeers,
-  voices: runVoices,
-  hosts: runHosts,
-  gpu: runGpu,
+  // Nothing is refused: a machine that is too busy shows in the gaps.
+  tokens: () =>
+    withTarget(tokenKeysNeeded, ({ target }) => measure('tokens', () => measureTokens(load, target))),
+  text: () => withTarget(1, ({ service, target }) => measure('text', () => measureText(target, service))),
+  dialects: () =>
+    withTarget(
+      1,
+      ({ service, target }) => measure('dialects', () => measureDialects(target, service)),
+      freeDialectPorts,
+    ),
+  async peers() {
+    await measure('piper', () => measurePiperPeers(load, serviceOptions));
+    await measure('small', () => measureSmallPeers(load, serviceOptions, voice));
+  },
+  async voices() {
+    await measure('sharing', () => measureSharing(load, serviceOptions));
+    await measure('loading', () => measureLoading(load, serviceOptions));
+  },
+  async hosts() {
+    await measure('stores', () => measureStores(load, serviceOptions, spoken));
+    await measure('ledger', measureLedger);
+  },
+  async gpu() {
+    await measure('engines', () => measureGpu(config, voice));
+    await measure('cpu-batches', () => measureCpuBatches(config, voice));
+  },
 };
 
 try {

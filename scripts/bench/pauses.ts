@@ -331,15 +331,16 @@ class PauseBench {
 
 export const measurePauses = (
   load: Load,
+  spoken: Pick<Target, 'voice' | 'format'>,
   options: ServiceOptions,
-  targetOf: (service: Service, keys: number) => Promise<Target>,
 ): Promise<Row[]> =>
   inScratch((folder) => {
     const probePath = join(folder, 'probe');
     const nodeOptions = ['--import', probeEntry.href];
     const env = { PAUSE_PROBE: probePath };
     return withService({ ...options, keepsLines: true, nodeOptions, env }, async (service) => {
-      const bench = new PauseBench(load, service, await targetOf(service, idleKeys[1]), probePath);
+      const target = { ...spoken, port: service.port, keys: await service.makeKeys(idleKeys[1]) };
+      const bench = new PauseBench(load, service, target, probePath);
       await bench.run();
       return bench.rows;
     });

@@ -164,7 +164,11 @@ export const measureListeners = async (load: Load, target: Target): Promise<Row[
 };
 
 /** Services with one thread and with three, both after work for all their threads. */
-export const measureMemory = async (load: Load, target: Target, options: ServiceOptions): Promise<Row[]> => {
+export const measureMemory = async (
+  load: Load,
+  target: Pick<Target, 'voice' | 'format'>,
+  options: ServiceOptions,
+): Promise<Row[]> => {
   const measure = (synthesisThreads: number): Promise<number> =>
     withService({ ...options, synthesisThreads }, async (service) => {
       await load.call('throughput', {

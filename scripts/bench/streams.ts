@@ -2,7 +2,7 @@
 import type { AudioFormat } from '../../src/api/formats.js';
 import { type Decoder, type FirstAudio, FirstAudioProbe } from '../rig/first-audio.js';
 import { HttpConnection, encodeRequest, speechRequest } from '../rig/http.js';
-import { Playback, ReadAhead } from '../rig/playback.js';
+import { Playback, ReadAhead, type Readable } from '../rig/playback.js';
 import {
   SocketConnection,
   audioOverheadBytes,
@@ -38,12 +38,9 @@ export interface StreamHandlers {
 
 /** Speech over HTTP or over a WebSocket: one connection, one utterance at a time. */
 export interface SpeechStream {
-  /** Resolves when the connection is open. */
-  opened(): Promise<void>;
+  readonly connection: Readable & { opened(): Promise<void> };
   /** Asks at once; the time until the connection is open counts. */
   request(text: string, handlers: StreamHandlers): void;
-  pause(): void;
-  resume(): void;
   /** No handler is called afterwards. Idempotent. */
   close(): void;
 }
@@ -96,7 +93,7 @@ const colonAt = 'data'.length;
 export class HttpStream implements SpeechStream {
   readonly #target: Target;
   readonly #key: string;
-  readonly #connection: HttpConnection;
+  readonly connection: HttpConnection;
   readonly #msPerByte: number | null;
   #base64Bytes = 0;
   /** The HTTP chunk begins with a record, and not with a further part of one. */
@@ -107,12 +104,8 @@ export class HttpStream implements SpeechStream {
   constructor(target: Target, key: string) {
     this.#target = target;
     this.#key = key;
-    this.#connection = new HttpConnection(target);
+    this.connection = new HttpConnection(target);
     this.#msPerByte = msPerBase64Byte(target.format);
-  }
-
-  opened(): Promise<void> {
-    return this.#connection.opened();
   }
 
   request(text: string, { onAudio, onBody, onEnd, onError, onRefused, onWritten }: StreamHandlers): void {
@@ -124,7 +117,7 @@ export class HttpStream implements SpeechStream {
       this.close();
       onError(error);
     };
-    this.#connection.request(encodeRequest(speechRequest({ key: this.#key, text, voice, format })), {
+    this.connection.request(encodeRequest(speechRequest({ key: this.#key, text, voice, format })), {
       onHead: (status, headers) => {
         isSpeech = status === 200;
         if (isSpeech) return;
@@ -146,16 +139,8 @@ export class HttpStream implements SpeechStream {
     onWritten?.();
   }
 
-  pause(): void {
-    this.#connection.pause();
-  }
-
-  resume(): void {
-    this.#connection.resume();
-  }
-
   close(): void {
-    this.#connection.close();
+    this.connection.close();
   }
 
   /** A long record comes in several chunks. Only the first of them has the colon, which base64 does not have. */
@@ -186,7 +171,7 @@ export const encodeUtterance = (text: string): Buffer =>
 
 /** A WebSocket: each utterance has a context of its own, which the client opens, flushes and closes in one go. */
 export class SocketStream implements SpeechStream {
-  readonly #connection: SocketConnection;
+  readonly connection: SocketConnection;
   readonly #start: Buffer;
   #handlers: StreamHandlers | null = null;
   #base64Bytes = 0;
@@ -195,7 +180,7 @@ export class SocketStream implements SpeechStream {
   constructor(target: Target, key: string) {
     const msPerByte = fixedMsPerByte(target.format);
     this.#start = encodeStart(target);
-    this.#connection = new SocketConnection(
+    this.connection = new SocketConnection(
       { port: target.port, key },
       {
         onAudio: (bytes) => {
@@ -208,22 +193,13 @@ export class SocketStream implements SpeechStream {
     );
   }
 
-  opened(): Promise<void> {
-    return this.#connection.opened();
-  }
-
-  /** Messages received so far, of all kinds. */
-  get messages(): number {
-    return this.#connection.messages;
-  }
-
   request(text: string, handlers: StreamHandlers): void {
     this.#handlers = handlers;
     this.#base64Bytes = 0;
     const frames = [this.#start, encodeUtterance(text), encodeMessage({ close_context: true })];
-    this.opened().then(
+    this.connection.opened().then(
       () => {
-        this.#connection.write(Buffer.concat(frames));
+        this.connection.write(Buffer.concat(frames));
         handlers.onWritten?.();
       },
       // `onError` reports it.
@@ -231,17 +207,9 @@ export class SocketStream implements SpeechStream {
     );
   }
 
-  pause(): void {
-    this.#connection.pause();
-  }
-
-  resume(): void {
-    this.#connection.resume();
-  }
-
   close(): void {
     this.#handlers = null;
-    this.#connection.close();
+    this.connection.close();
   }
 
   #onMessage(frame: ServerFrame): void {
@@ -269,7 +237,7 @@ export class Listener {
   readonly firstAudio: FirstAudio[] = [];
   /** The longest wait in the middle of speech; 0 without one. */
   dryMs = 0;
-  readonly #stream: SpeechStream;
+  readonly stream: SpeechStream;
   readonly #text: string;
   readonly #playback = new Playback();
   readonly #readAhead: ReadAhead;
@@ -279,19 +247,11 @@ export class Listener {
   #isComplete = false;
   #error: Error | null = null;
 
-  constructor(stream: SpeechStream, text: string, decoder: Decoder | null = null) {
-    this.#stream = stream;
+  constructor(stream: SpeechStream, text: string, decoder: Decoder | null) {
+    this.stream = stream;
     this.#text = text;
     this.#decoder = decoder;
-    this.#readAhead = new ReadAhead(stream);
-  }
-
-  opened(): Promise<void> {
-    return this.#stream.opened();
-  }
-
-  get audioMs(): number {
-    return this.#playback.audioMs;
+    this.#readAhead = new ReadAhead(stream.connection);
   }
 
   start(nowMs: number): void {
@@ -300,7 +260,7 @@ export class Listener {
     this.#readAhead.resume();
     this.#playback.begin(nowMs);
     this.#probe = this.#decoder && new FirstAudioProbe(this.#decoder);
-    this.#stream.request(this.#text, {
+    this.stream.request(this.#text, {
       onBody: (piece) => this.#probe?.push(piece, performance.now() - nowMs),
       onAudio: (audioMs) => this.#onAudio(audioMs, performance.now()),
       onEnd: () => (this.#isComplete = true),
@@ -315,10 +275,6 @@ export class Listener {
     const aheadMs = this.#playback.aheadMs(nowMs);
     if (!this.#isComplete) this.#readAhead.update(aheadMs);
     else if (aheadMs === 0) this.start(nowMs);
-  }
-
-  close(): void {
-    this.#stream.close();
   }
 
   #onAudio(audioMs: number, nowMs: number): void {

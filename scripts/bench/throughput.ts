@@ -36,7 +36,7 @@ export const closedLoop = async (order: ThroughputOrder, isCut = false): Promise
   let [isMeasured, isOver] = [false, false];
   const repeat = async (key: string): Promise<void> => {
     const stream = new HttpStream(target, key);
-    await stream.opened();
+    await stream.connection.opened();
     while (!isOver)
       await new Promise<void>((resolve, reject) => {
         const begunMs = performance.now();

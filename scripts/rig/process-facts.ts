@@ -11,8 +11,6 @@ const readProc = (pid: number, name: string): string | null => {
 };
 
 export interface Memory {
-  /** Resident set size: pages in memory, shared or not. */
-  readonly rssBytes: number;
   /** Proportional set size: a page that several processes map counts by share. */
   readonly pssBytes: number;
   /** Pages without a file: heaps and stacks. */
@@ -22,10 +20,10 @@ export interface Memory {
 export const readMemory = (pid: number): Memory | null => {
   const rollup = readProc(pid, 'smaps_rollup');
   const kiB = (name: string) => new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(rollup ?? '')?.[1];
-  const [rss, pss, anonymous] = [kiB('Rss'), kiB('Pss'), kiB('Anonymous')];
-  if (rss === undefined || pss === undefined || anonymous === undefined) return null;
+  const [pss, anonymous] = [kiB('Pss'), kiB('Anonymous')];
+  if (pss === undefined || anonymous === undefined) return null;
   const bytes = (text: string) => Number(text) * 1024;
-  return { rssBytes: bytes(rss), pssBytes: bytes(pss), anonymousBytes: bytes(anonymous) };
+  return { pssBytes: bytes(pss), anonymousBytes: bytes(anonymous) };
 };
 
 /** Proportional set size; NaN where the system does not report it. */
