@@ -1,14 +1,10 @@
-/**
- * What all clients of a soak have in common: a client rests and acts in turn. A stopped one ends what it does, and stays away
- * until it is resumed.
- *
- *   resting --(its time has come)--> acting --rest--> resting --(stopped)--> gone --resume--> resting
- */
-import type { LoopClock } from '../rig/loop-clock.js';
-import type { Arrival } from '../rig/playback.js';
+/** What all clients of a soak have in common: a client acts, pauses, and acts again. A stopped one ends what it does, and is gone. */
+import type { Changes } from '../rig/changes.js';
+import { CheckedAnswer, type CheckedAnswerParts } from '../rig/checked-answer.js';
+import type { Playback } from '../rig/playback.js';
 import type { FaultKind, Target } from './measures.js';
 import type { Meter, Reply } from './meter.js';
-import { judgeDry } from './plausible.js';
+import { plausible } from './plausible.js';
 
 export interface ClientParts {
   readonly seed: number;
@@ -23,97 +19,91 @@ export interface ClientParts {
   readonly answerMsMax: number;
   /** Services are restarted, and may close WebSockets: quiet ones, and all after so many milliseconds; `null`: they are not. */
   readonly drainMs: number | null;
-  readonly clock: LoopClock;
   readonly meter: Meter;
-  /** When it first acts. */
-  readonly beginMs: number;
+  /** Notified every 20 ms: the resolution of sending words, and of reading at the speed of playback. */
+  readonly ticks: Changes;
 }
 
 export abstract class SoakClient<Parts extends ClientParts = ClientParts> {
   protected readonly parts: Parts;
-  #state: 'resting' | 'acting' | 'gone' = 'resting';
-  #nextMs: number;
+  #isRunning = false;
   #isStopping = false;
 
   constructor(parts: Parts) {
     this.parts = parts;
-    this.#nextMs = parts.beginMs;
   }
 
   /** The client, and what it does: with the seed, it identifies what was sent. */
   protected abstract get name(): string;
 
-  protected fault(kind: FaultKind, what: string): void {
-    this.parts.meter.fault(kind, this.name, what);
+  /** @returns milliseconds until it acts again */
+  protected abstract act(): Promise<number>;
+
+  /** From so many milliseconds on, until it is stopped. A client that still ends what it did goes on. */
+  async run(delayMs: number): Promise<void> {
+    this.#isStopping = false;
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    for (let pauseMs = delayMs; !(await this.until(() => this.#isStopping, pauseMs));)
+      pauseMs = await this.act();
+    this.disconnect();
+    this.#isRunning = false;
   }
 
-  /**
-   * Audio of a reply has come.
-   *
-   * @param completeMs when its text was complete; `null`: not yet
-   * @param isTimed whether its first audio is judged
-   */
-  protected hear(
-    arrival: Arrival | null,
-    nowMs: number,
-    completeMs: number | null,
-    reply: Reply,
-    isTimed = true,
-  ): void {
-    const { clock, meter } = this.parts;
-    if (arrival?.kind === 'first') meter.heardFirst(this.name, isTimed ? arrival.waitedMs : null, reply);
-    if (arrival?.kind !== 'dry') return;
-    const { sinceMs } = arrival;
-    const clientLateMs = clock.latenessMs(sinceMs, nowMs);
-    const moment = { sinceMs, untilMs: nowMs, textCompleteMs: completeMs, clientLateMs };
-    meter.dry(this.name, judgeDry(moment), reply);
+  /** It speaks to the end of what it has begun; then it stays away until it runs again. */
+  stop(): void {
+    this.#isStopping = true;
   }
 
-  /** It was stopped, and has left. */
   get isGone(): boolean {
-    return this.#state === 'gone';
+    return !this.#isRunning;
   }
 
   protected get isStopping(): boolean {
     return this.#isStopping;
   }
 
-  /** It speaks to the end of what it has begun; then it leaves, and stays away until `resume`. */
-  stop(): void {
-    this.#isStopping = true;
-  }
-
-  /** @param beginMs when it acts again */
-  resume(beginMs: number): void {
-    this.#isStopping = false;
-    if (this.#state !== 'gone') return;
-    this.#state = 'resting';
-    this.#nextMs = beginMs;
-  }
-
-  tick(nowMs: number): void {
-    if (this.#state === 'acting') this.act(nowMs);
-    else if (this.#state === 'resting' && this.#isStopping) {
-      this.#state = 'gone';
-      this.left();
-    } else if (this.#state === 'resting' && nowMs >= this.#nextMs) {
-      this.#state = 'acting';
-      this.begin(nowMs);
+  /** Looks at each tick. @returns false if the condition does not hold in time */
+  protected async until(condition: () => boolean, msMax: number): Promise<boolean> {
+    const endMs = performance.now() + msMax;
+    while (!condition()) {
+      if (performance.now() >= endMs) return false;
+      await this.parts.ticks.next();
     }
+    return true;
   }
 
-  /** What it did is over. */
-  protected rest(pauseMs: number): void {
-    this.#state = 'resting';
-    this.#nextMs = performance.now() + pauseMs;
-  }
-
-  protected abstract begin(nowMs: number): void;
-
-  /** Called at each tick until it rests. */
-  protected abstract act(nowMs: number): void;
-
-  protected left(): void {
+  protected disconnect(): void {
     // For clients that keep a connection.
+  }
+
+  protected fault(kind: FaultKind, what: string): void {
+    this.parts.meter.fault(kind, this.name, what);
+  }
+
+  /** The check of an answer to one text, which a listener plays as it comes; nobody hears a file. */
+  protected answerTo(
+    reply: Reply,
+    playback: Playback,
+    asked: Pick<CheckedAnswerParts, 'kind' | 'format' | 'text' | 'timestamps'>,
+  ): CheckedAnswer {
+    const { meter, target } = this.parts;
+    const { endTrailMs, wordMarginMs, httpMsPerCharacter } = plausible(target);
+    const isStream = asked.kind === 'records';
+    let heardMs = 0;
+    return new CheckedAnswer({
+      ...asked,
+      id: reply.where,
+      trailMs: endTrailMs,
+      wordMarginMs: isStream ? wordMarginMs(asked.format) : null,
+      msPerCharacter: httpMsPerCharacter,
+      onFault: (kind, what) => meter.fault(kind, reply.where, what),
+      onAudio: (durationMs) => {
+        const nowMs = performance.now();
+        meter.audioMs += durationMs - heardMs;
+        heardMs = durationMs;
+        if (asked.kind !== 'whole') meter.hear(reply, playback.audio(durationMs, nowMs), nowMs);
+      },
+    });
   }
 }

@@ -1,16 +1,11 @@
-/**
- * One context of a streaming client: writes its replies as planned, plays what arrives, and checks every frame.
- *
- *   starting --> writing --(all flushed)--> listening --(heard)--> resting --> writing ... --> closing --> over
- *   any of these --(planned cut)--> cancelled --> over
- */
-import { ContextCheck, type FrameKind } from '../rig/context-check.js';
+/** One context of a streaming client: writes its replies as planned, plays what arrives, and checks every frame. */
 import { createAudioCheck } from '../rig/audio-check.js';
+import { ContextCheck, type FrameKind } from '../rig/context-check.js';
 import { Playback } from '../rig/playback.js';
 import { encodeMessage, encodeStart, type ServerFrame, unavailable } from '../rig/socket.js';
 import type { ClientParts } from './client.js';
 import type { Reply } from './meter.js';
-import { judgeDry, plausible } from './plausible.js';
+import { plausible } from './plausible.js';
 import type { ContextPlan, Reader, ReplyPlan } from './population.js';
 
 /** Audio that an encoder may still hold back at a flush; a first chunk of speech is longer. */
@@ -20,49 +15,19 @@ const crossedMsMax = 1_000;
 /** Of slow readers. */
 const slowestSpeed = 0.5;
 
-export interface RunParts extends Pick<
-  ClientParts,
-  'key' | 'target' | 'mayRefuse' | 'answerMsMax' | 'clock' | 'meter'
-> {
+export interface RunParts extends ClientParts {
   readonly id: string;
   readonly plan: ContextPlan;
   readonly reader: Reader;
   /** It ends with its socket, without a message: the socket's client makes the cut. */
   readonly vanishes: boolean;
-  /** The service may stop, and refuse the start. */
-  readonly mayStop: boolean;
   readonly write: (frame: Uint8Array) => void;
 }
 
-type State = 'starting' | 'writing' | 'listening' | 'resting' | 'closing' | 'cancelled' | 'over';
-
-/** A piece of the text of a reply, as it is sent. */
-interface Piece {
-  readonly text: string;
-  readonly isFlushed: boolean;
-  /** A sentence ends before it, so the service can speak what was sent. */
-  readonly followsSentence: boolean;
-}
-
-const piecesOf = ({ text, wordsPerSecond, flushes }: ReplyPlan): Piece[] => {
-  const words = text.split(' ').map((word, i) => (i === 0 ? word : ` ${word}`));
-  const endsSentence = (i: number) => words[i]!.endsWith('.');
-  const isFlushed = (i: number) => i === words.length - 1 || (flushes === 'sentence' && endsSentence(i));
-  const pieces = words.map((word, i) => ({
-    text: word,
-    isFlushed: isFlushed(i),
-    followsSentence: i > 0 && endsSentence(i - 1),
-  }));
-  if (wordsPerSecond !== null) return pieces;
-  const joined: Piece[] = [];
-  let pending = '';
-  for (const piece of pieces) {
-    pending += piece.text;
-    if (!piece.isFlushed) continue;
-    joined.push({ text: pending, isFlushed: true, followsSentence: false });
-    pending = '';
-  }
-  return joined;
+/** What a client writes between two flushes: words, or the whole text. */
+const piecesOf = ({ text, wordsPerSecond, flushes }: ReplyPlan): readonly string[][] => {
+  const flushed = flushes === 'sentence' ? text.split(/(?<=\.)(?= )/) : [text];
+  return flushed.map((part) => (wordsPerSecond === null ? [part] : part.split(/(?<=\S)(?= )/)));
 };
 
 export class ContextRun {
@@ -72,64 +37,64 @@ export class ContextRun {
   /** For each pending flush: when it was sent, when it must be completed, and the characters that are spoken by then. */
   readonly #deadlines: { readonly sentMs: number; readonly dueMs: number; readonly characters: number }[] =
     [];
-  #state: State = 'starting';
-  #sinceMs: number;
-  #reply = -1;
-  #replyStartMs = 0;
-  #pieces: readonly Piece[] = [];
-  #nextPiece = 0;
-  #flushId = 0;
-  #durationAtReplyMs = 0;
-  #spokenAtMs: number | null = null;
-  #textCompleteMs: number | null = null;
-  #unspokenCharacters = 0;
-  #sentCharacters = 0;
+  #isStarted = false;
+  #isOver = false;
   #isStopping = false;
   #isStreaming = false;
+  #isWriting = false;
+  #isClosing = false;
+  #isCancelled = false;
+  #hasVanished = false;
   /** A part of the current reply was refused: what it lacks is no gap. */
   #isBroken = false;
-  #judged: Reply = { isSpoilt: false };
-  /** Audio at the last flush. */
+  #index = -1;
+  #replyMs = 0;
+  #reply: Reply = { where: '', completeMs: null, isSpoilt: false };
+  /** When the service could begin to speak the reply; `null`: not yet. */
+  #spokenAtMs: number | null = null;
+  #flushes = 0;
+  #unspokenCharacters = 0;
+  #sentCharacters = 0;
+  /** Audio at the beginning of the reply, and at the last flush. */
+  #durationAtReplyMs = 0;
   #durationAtFlushMs = 0;
 
-  constructor(parts: RunParts, nowMs: number) {
+  constructor(parts: RunParts) {
     this.#parts = parts;
-    this.#sinceMs = nowMs;
-    const { format, timestamps } = parts.plan;
-    const { trailMs, wordMarginMs, msPerCharacter } = plausible(parts.target);
+    const { drainMs, id, mayRefuse, meter, plan, target } = parts;
+    const { trailMs, wordMarginMs, msPerCharacter } = plausible(target);
     this.#check = new ContextCheck({
-      id: parts.id,
-      audio: createAudioCheck(format),
-      timestamps,
+      id,
+      audio: createAudioCheck(plan.format),
+      timestamps: plan.timestamps,
       trailMs,
-      wordMarginMs: wordMarginMs(format),
+      wordMarginMs: wordMarginMs(plan.format),
       msPerCharacter,
-      ...(parts.mayRefuse && { refusal: unavailable }),
-      ...(parts.mayStop && { startRefusal: unavailable }),
-      onFault: (kind, what) => parts.meter.fault(kind, parts.id, what),
+      ...(mayRefuse && { refusal: unavailable }),
+      ...(drainMs !== null && { startRefusal: unavailable }),
+      onFault: (kind, what) => meter.fault(kind, id, what),
     });
-    parts.meter.contexts++;
-    this.#start();
+    meter.contexts++;
+    void this.#run();
   }
 
   get isOver(): boolean {
-    return this.#state === 'over';
+    return this.#isOver;
   }
 
   /** It speaks its last reply. */
   get isLast(): boolean {
-    return this.#reply === this.#parts.plan.replies.length - 1 && this.#state !== 'starting';
+    return this.#index === this.#parts.plan.replies.length - 1;
+  }
+
+  /** The planned moment has come to end it with its socket. */
+  get hasVanished(): boolean {
+    return this.#hasVanished;
   }
 
   /** Milliseconds that are received and not heard. */
   aheadMs(nowMs: number): number {
     return this.#playback.aheadMs(this.#playMs(nowMs));
-  }
-
-  /** The planned moment of the cut has come. */
-  isCut(nowMs: number): boolean {
-    const { plan } = this.#parts;
-    return this.isLast && nowMs - this.#replyStartMs >= plan.cutAfterMs && !this.#isEnding;
   }
 
   /** How long the service owes it speech, when its socket is closed; 0: it is quiet. */
@@ -145,28 +110,8 @@ export class ContextRun {
 
   /** The socket is closed. Idempotent. */
   abandon(): void {
-    this.#become('over', 0);
-  }
-
-  tick(nowMs: number): void {
-    const { plan, vanishes } = this.#parts;
-    this.#checkDeadlines(nowMs);
-    if (plan.ending === 'cancel' && !vanishes && this.isCut(nowMs)) this.#cancel(nowMs);
-    switch (this.#state) {
-      case 'writing':
-        this.#writeDue(nowMs);
-        return;
-      case 'listening':
-        if (this.#isStopping || this.aheadMs(nowMs) === 0) this.#become('resting', nowMs);
-        return;
-      case 'resting':
-        this.#rest(nowMs);
-        return;
-      case 'starting':
-      case 'closing':
-      case 'cancelled':
-      case 'over':
-    }
+    this.#isOver = true;
+    this.#stream(false);
   }
 
   onFrame(frame: ServerFrame, nowMs: number): FrameKind {
@@ -174,22 +119,22 @@ export class ContextRun {
     const kind = this.#check.onFrame(frame);
     switch (kind) {
       case 'started':
-        if (this.#state === 'starting') this.#nextReply(nowMs);
+        this.#isStarted = true;
         break;
       case 'audio':
         this.#onAudio(this.#check.durationMs - beforeMs, nowMs);
         break;
       case 'flushed':
-        this.#onFlushed(nowMs, false);
+        this.#onFlushed(false);
         break;
       case 'refused':
         this.#isBroken = true;
-        this.#onFlushed(nowMs, true);
+        this.#onFlushed(true);
         break;
       case 'closed':
       case 'start-refused':
       case 'error':
-        this.#become('over', nowMs);
+        this.abandon();
         break;
       case 'refusing':
         // At the close of such a context, the rest in the encoder comes before its flush is completed.
@@ -201,154 +146,161 @@ export class ContextRun {
     return kind;
   }
 
-  get #isEnding(): boolean {
-    return this.#state === 'closing' || this.#state === 'cancelled' || this.#state === 'over';
-  }
-
-  #start(): void {
-    const { id, plan, target, write } = this.#parts;
-    const { format, temperature, timestamps } = plan;
+  async #run(): Promise<void> {
+    const { id, plan, target, vanishes } = this.#parts;
+    const { format, replies, temperature, timestamps } = plan;
     const voice = target.voices[plan.voice % target.voices.length]!;
-    write(encodeStart({ voice, format }, id, { timestamps, ...(temperature !== null && { temperature }) }));
-  }
-
-  #rest(nowMs: number): void {
-    const { plan } = this.#parts;
-    const reply = plan.replies[this.#reply]!;
-    if (!this.#isStopping && nowMs - this.#sinceMs < reply.pauseMs) return;
-    if (!this.#isStopping && this.#reply + 1 < plan.replies.length) this.#nextReply(nowMs);
-    // Otherwise the planned cut ends it.
-    else if (this.#isStopping || (plan.ending !== 'cancel' && !this.#parts.vanishes)) this.#close(nowMs);
-  }
-
-  #nextReply(nowMs: number): void {
-    if (this.#isStopping) {
-      this.#close(nowMs);
+    const fields = { timestamps, ...(temperature !== null && { temperature }) };
+    this.#parts.write(encodeStart({ voice, format }, id, fields));
+    await this.#answered(() => this.#isStarted, 'start');
+    while (!this.#isStopping && !this.isLast && (await this.#until(() => true)))
+      await this.#speak(replies[++this.#index]!);
+    // The planned cut comes later.
+    if (this.#hasCut) await this.#until(() => this.#isStopping);
+    this.#hasVanished = vanishes && this.#isCut;
+    if (this.#isOver || this.#hasVanished) return;
+    if (this.#isCut) {
+      this.#check.cancelled();
+      this.#isCancelled = true;
+      // Drops what it has not heard.
+      this.#playback.begin(performance.now());
+      this.#stream(false);
+      this.#write({ cancel_context: true });
+      await this.#answered(() => false, 'cancel');
       return;
     }
-    this.#pieces = piecesOf(this.#parts.plan.replies[++this.#reply]!);
-    this.#nextPiece = 0;
-    this.#replyStartMs = nowMs;
+    this.#isClosing = true;
+    this.#check.closing();
+    this.#write({ close_context: true });
+    this.#awaitFlush(performance.now());
+    this.#stream(true);
+    await this.#until(() => false);
+  }
+
+  async #speak(plan: ReplyPlan): Promise<void> {
+    this.#beginReply();
+    const { ending } = this.#parts.plan;
+    const endsUnflushed = this.isLast && ending === 'close-unflushed' && !this.#parts.vanishes;
+    const flushed = piecesOf(plan);
+    let [written, pieces] = ['', 0];
+    for (const part of flushed) {
+      for (const text of part) {
+        const dueMs = this.#replyMs + (pieces++ / (plan.wordsPerSecond ?? Infinity)) * 1_000;
+        if (!(await this.#until(() => performance.now() >= dueMs))) return;
+        this.#sendText(text);
+        written += text;
+        // A sentence ends with the space after its full stop.
+        if (written.includes('. ')) this.#spokenAtMs ??= performance.now();
+      }
+      const nowMs = performance.now();
+      this.#spokenAtMs ??= nowMs;
+      const isComplete = written.length === plan.text.length;
+      if (isComplete) this.#reply.completeMs = nowMs;
+      if (isComplete && endsUnflushed) return;
+      const flushId = `${this.#parts.id}-${this.#flushes++}`;
+      this.#check.flush(flushId);
+      this.#write({ flush: true, flush_id: flushId });
+      this.#awaitFlush(nowMs);
+    }
+    this.#isWriting = false;
+    if (!(await this.#until(() => this.#deadlines.length === 0))) return;
+    await this.#until(() => this.#isStopping || this.aheadMs(performance.now()) === 0);
+    this.#stream(false);
+    const endMs = performance.now() + plan.pauseMs;
+    await this.#until(() => this.#isStopping || performance.now() >= endMs);
+  }
+
+  #beginReply(): void {
+    const nowMs = performance.now();
+    this.#replyMs = nowMs;
     this.#durationAtReplyMs = this.#check.durationMs;
-    this.#spokenAtMs = this.#textCompleteMs = null;
+    this.#reply = { where: this.#parts.id, completeMs: null, isSpoilt: false };
+    this.#spokenAtMs = null;
     this.#isBroken = false;
-    this.#judged = { isSpoilt: false };
+    this.#isWriting = true;
     this.#playback.begin(this.#playMs(nowMs));
-    this.#parts.meter.replies++;
-    this.#become('writing', nowMs);
-    this.#writeDue(nowMs);
+    this.#stream(true);
   }
 
-  #writeDue(nowMs: number): void {
-    const { wordsPerSecond } = this.#parts.plan.replies[this.#reply]!;
-    const dueSoFar =
-      wordsPerSecond === null
-        ? this.#pieces.length
-        : 1 + ((nowMs - this.#replyStartMs) / 1000) * wordsPerSecond;
-    while (this.#nextPiece < Math.min(dueSoFar, this.#pieces.length) && this.#state === 'writing')
-      this.#send(this.#pieces[this.#nextPiece++]!, nowMs);
-  }
-
-  #send({ text, isFlushed, followsSentence }: Piece, nowMs: number): void {
-    const { key, plan, meter } = this.#parts;
+  #sendText(text: string): void {
     this.#write({ send_text: text });
     this.#check.text(text);
-    meter.sent(key, text.length);
+    this.#parts.meter.sent(this.#parts.key, text.length);
     this.#unspokenCharacters += text.length;
     this.#sentCharacters += text.length;
-    // A sentence ends with the space after its full stop.
-    if (followsSentence || isFlushed) this.#spokenAtMs ??= nowMs;
-    if (!isFlushed) return;
-    const isLastPiece = this.#nextPiece === this.#pieces.length;
-    if (isLastPiece) this.#textCompleteMs = nowMs;
-    if (isLastPiece && this.isLast && plan.ending === 'close-unflushed' && !this.#parts.vanishes) {
-      this.#close(nowMs);
-      return;
-    }
-    const flushId = `${this.#parts.id}-${this.#flushId++}`;
-    this.#check.flush(flushId);
-    this.#write({ flush: true, flush_id: flushId });
-    this.#awaitFlush(nowMs);
   }
 
   #awaitFlush(nowMs: number): void {
-    const speechMs = (this.#sentCharacters * plausible(this.#parts.target).msPerCharacter.max) / slowestSpeed;
-    this.#deadlines.push({
-      sentMs: nowMs,
-      dueMs: nowMs + this.#parts.answerMsMax + speechMs,
-      characters: this.#unspokenCharacters,
-    });
+    const { answerMsMax, target } = this.#parts;
+    const speechMs = (this.#sentCharacters * plausible(target).msPerCharacter.max) / slowestSpeed;
+    const dueMs = nowMs + answerMsMax + speechMs;
+    this.#deadlines.push({ sentMs: nowMs, dueMs, characters: this.#unspokenCharacters });
     this.#unspokenCharacters = 0;
   }
 
   #onAudio(moreMs: number, nowMs: number): void {
-    const { clock, id, reader, meter } = this.#parts;
+    const { reader, meter } = this.#parts;
     meter.audioMs += moreMs;
-    if (this.#isEnding && this.#state !== 'closing') return;
+    if (this.#isCancelled || this.#isOver) return;
     const receivedMs = this.#check.durationMs - this.#durationAtReplyMs;
-    const isPrompt = reader === 'eager' || reader === 'paced';
     const arrival = this.#playback.audio(receivedMs, this.#playMs(nowMs));
-    if (arrival === null || !isPrompt || this.#isBroken) return;
-    if (arrival.kind === 'first') {
-      meter.heardFirst(id, this.#spokenAtMs === null ? null : nowMs - this.#spokenAtMs, this.#judged);
-      return;
-    }
+    const isPrompt = reader === 'eager' || reader === 'paced';
+    if (!isPrompt || this.#isBroken) return;
     // The rest that an encoder writes at the close is not speech.
-    const isSpeaking = this.#state === 'writing' || this.#deadlines.some(({ characters }) => characters > 0);
-    if (!isSpeaking) return;
-    const { sinceMs } = arrival;
-    const clientLateMs = clock.latenessMs(sinceMs, nowMs);
-    const textCompleteMs = this.#textCompleteMs;
-    meter.dry(id, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }), this.#judged);
+    const isSpeaking = this.#isWriting || this.#deadlines.some(({ characters }) => characters > 0);
+    if (arrival?.kind === 'dry' && !isSpeaking) return;
+    meter.hear(this.#reply, arrival, nowMs, this.#spokenAtMs === null ? null : nowMs - this.#spokenAtMs);
   }
 
-  #onFlushed(nowMs: number, isRefused: boolean): void {
+  #onFlushed(isRefused: boolean): void {
     const { key, meter } = this.#parts;
     const characters = this.#deadlines.shift()?.characters ?? 0;
     const isHeard = this.#check.durationMs - this.#durationAtFlushMs > encoderRestMsMax;
     this.#durationAtFlushMs = this.#check.durationMs;
-    if (!isRefused) meter.spoken(key, characters);
-    else {
-      meter.refusals++;
-      // Of an utterance that was refused in its middle, what was heard is charged.
-      if (!isHeard) meter.unsent(key, characters);
+    if (!isRefused) {
+      meter.spoken(key, characters);
+      return;
     }
-    if (this.#state !== 'writing' || this.#deadlines.length > 0) return;
-    if (this.#nextPiece === this.#pieces.length) this.#become('listening', nowMs);
+    meter.refusals++;
+    // Of an utterance that was refused in its middle, what was heard is charged.
+    if (!isHeard) meter.unsent(key, characters);
   }
 
-  #checkDeadlines(nowMs: number): void {
-    const { answerMsMax, id, meter } = this.#parts;
-    const first = this.#deadlines[0];
-    if (first !== undefined && nowMs > first.dueMs && this.#state !== 'cancelled' && this.#state !== 'over') {
-      meter.fault('flushes', id, 'a flush is not completed');
-      this.#become('over', nowMs);
+  get #hasCut(): boolean {
+    const { plan, vanishes } = this.#parts;
+    return !this.#isClosing && !this.#isStopping && (vanishes || plan.ending === 'cancel');
+  }
+
+  get #isCut(): boolean {
+    const isDue = this.isLast && performance.now() - this.#replyMs >= this.#parts.plan.cutAfterMs;
+    return isDue && this.#hasCut;
+  }
+
+  /** @returns false when the context is over, or is cut as planned */
+  async #until(condition: () => boolean): Promise<boolean> {
+    while (!this.#isOver && !this.#isCut) {
+      if (condition()) return true;
+      await this.#parts.ticks.next();
+      if ((this.#deadlines[0]?.dueMs ?? Infinity) >= performance.now()) continue;
+      this.#parts.meter.fault('flushes', this.#parts.id, 'a flush is not completed');
+      this.abandon();
     }
-    const waits = this.#state === 'starting' || this.#state === 'cancelled';
-    if (!waits || nowMs - this.#sinceMs <= answerMsMax) return;
-    meter.fault('answers', id, `no answer while ${this.#state}`);
-    this.#become('over', nowMs);
+    return false;
   }
 
-  #close(nowMs: number): void {
-    this.#check.closing();
-    this.#write({ close_context: true });
-    this.#awaitFlush(nowMs);
-    this.#become('closing', nowMs);
+  async #answered(condition: () => boolean, what: string): Promise<void> {
+    const { answerMsMax, id, meter, ticks } = this.#parts;
+    const endMs = performance.now() + answerMsMax;
+    while (!this.#isOver && !condition()) {
+      await ticks.next();
+      if (performance.now() <= endMs) continue;
+      meter.fault('answers', id, `no answer to ${what}`);
+      this.abandon();
+    }
   }
 
-  #cancel(nowMs: number): void {
-    this.#check.cancelled();
-    // Drops what it has not heard.
-    this.#playback.begin(nowMs);
-    this.#write({ cancel_context: true });
-    this.#become('cancelled', nowMs);
-  }
-
-  #become(state: State, nowMs: number): void {
-    this.#state = state;
-    this.#sinceMs = nowMs;
-    const isStreaming = state === 'writing' || state === 'listening' || state === 'closing';
+  /** Whether it is being spoken or heard. */
+  #stream(isStreaming: boolean): void {
     if (isStreaming !== this.#isStreaming) this.#parts.meter.streams += isStreaming ? 1 : -1;
     this.#isStreaming = isStreaming;
   }

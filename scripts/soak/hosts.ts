@@ -8,8 +8,9 @@ import { Hosts, type Host } from '../rig/hosts.js';
 import { postgresBinaries } from '../rig/postgres.js';
 import { describeExit, type Service, type ServiceLog } from '../rig/service.js';
 import { isInstalled } from '../say/sinks.js';
-import type { Leftovers, ServiceEnd } from './invariants.js';
-import { readStore, SoakError, soakEnv } from './service-access.js';
+import type { Leftovers, LogFindings, ServiceEnd } from './invariants.js';
+import { logFindingsOf, readStore, SoakError } from './service-access.js';
+import { type Disturb, keyMaker, type Subject } from './subject.js';
 
 /** From the end of a restart to the next: the proxy finds the host again in five seconds. */
 const BETWEEN_RESTARTS_MS = 15_000;
@@ -21,14 +22,11 @@ const KEYS_PER_ACCOUNT = 4;
 /** More than a key can use in a soak: nothing may be refused for its credit. */
 const CREDITS_PER_KEY = 100_000_000;
 
-/** Begins or ends a time when something else on the machine delays audio. */
-export type Disturb = (isDisturbed: boolean) => Promise<void>;
-
-export class SoakHosts {
+export class SoakHosts implements Subject {
   readonly #folder: string;
   readonly #hosts: Hosts;
   /** Of all services so far. */
-  readonly logs: ServiceLog[] = [];
+  readonly #logs: ServiceLog[] = [];
   readonly #ends: string[] = [];
   readonly #stopped = new Set<Service>();
   readonly #over = new AbortController();
@@ -37,23 +35,30 @@ export class SoakHosts {
   #isCreditShared = false;
   #restarting: Promise<void> = Promise.resolve();
 
-  private constructor(folder: string, hosts: Hosts) {
+  readonly opsUrl = null;
+  readonly service = null;
+  readonly dialectPorts = {};
+  readonly keysFor: Subject['keysFor'];
+
+  private constructor(folder: string, hosts: Hosts, httpClients: number) {
     this.#folder = folder;
     this.#hosts = hosts;
+    this.keysFor = keyMaker((count) => this.#makeKeys(count), httpClients);
     for (const host of hosts.all) this.#watch(host);
   }
 
   /** @throws {SoakError} a program is missing */
-  static async start(): Promise<SoakHosts> {
+  static async start(httpClients: number): Promise<SoakHosts> {
     if (postgresBinaries() === null || !isInstalled('nginx'))
       throw new SoakError('--hosts needs nginx and PostgreSQL: apt-get install nginx postgresql');
     const folder = mkdtempSync(join(tmpdir(), 'syrinx-soak-'));
     process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
     const parts = { folder, proxy: 'nginx', synthesisThreads: 1, actorThreads: 1 } as const;
-    return new SoakHosts(folder, await Hosts.start({ ...parts, env: soakEnv('late') }));
+    const hosts = await Hosts.start({ ...parts, env: { OVERLOAD: 'late' } });
+    return new SoakHosts(folder, hosts, httpClients);
   }
 
-  get url(): string {
+  get baseUrl(): string {
     return `http://127.0.0.1:${this.#hosts.proxy.port}`;
   }
 
@@ -62,8 +67,16 @@ export class SoakHosts {
     return this.#failed.promise;
   }
 
+  handles(): null {
+    return null;
+  }
+
+  log(): LogFindings {
+    return logFindingsOf(this.#logs);
+  }
+
   /** Of metered accounts. */
-  makeKeys(count: number): Promise<string[]> {
+  #makeKeys(count: number): Promise<string[]> {
     const keys = Array.from({ length: count }, () => {
       const account = Math.floor(this.#keysMade++ / KEYS_PER_ACCOUNT);
       return [`account-${account}`, CREDITS_PER_KEY] as const;
@@ -88,7 +101,6 @@ export class SoakHosts {
     return {
       requestsInFlight: sum(({ requestsInFlight }) => requestsInFlight),
       openContexts: sum(({ openContexts }) => openContexts),
-      ...{ streams: null, contexts: null },
     };
   }
 
@@ -148,7 +160,7 @@ export class SoakHosts {
   }
 
   #watch({ number, service }: Host): void {
-    this.logs.push(service.log);
+    this.#logs.push(service.log);
     void service.exited.then((exit) => {
       if (!this.#stopped.has(service))
         this.#failed.resolve(`host ${number + 1} ended with ${describeExit(exit)}`);

@@ -2,7 +2,7 @@
  * A client over HTTP, of the service or of OpenAI's API: one request after the other, each as drawn, with every record of the
  * response checked. It hears each stream to its end before the next request; a whole result is a file, which nobody hears.
  */
-import { CheckedAnswer } from '../rig/checked-answer.js';
+import type { CheckedAnswer } from '../rig/checked-answer.js';
 import { encodeRequest, HttpConnection, responseFormat } from '../rig/http.js';
 import { Playback } from '../rig/playback.js';
 import { SoakClient, type ClientParts } from './client.js';
@@ -17,26 +17,19 @@ export interface HttpClientParts extends ClientParts {
   readonly openAiPort: number | null;
 }
 
-const paths = {
-  stream: '/v1/tts/stream',
-  whole: '/v1/tts',
-  webhook: '/v1/tts/integrations/voiceplatform',
-  openai: '/v1/audio/speech',
-  'openai-events': '/v1/audio/speech',
-} as const;
-
-const kinds = {
-  stream: 'records',
-  whole: 'whole',
-  webhook: 'samples',
-  openai: 'samples',
-  'openai-events': 'events',
+const routes = {
+  stream: { path: '/v1/tts/stream', kind: 'records' },
+  whole: { path: '/v1/tts', kind: 'whole' },
+  webhook: { path: '/v1/tts/integrations/voiceplatform', kind: 'samples' },
+  openai: { path: '/v1/audio/speech', kind: 'samples' },
+  'openai-events': { path: '/v1/audio/speech', kind: 'events' },
 } as const;
 
 const isOpenAi = ({ route }: HttpPlan): boolean => route.startsWith('openai');
 
 /** The status for what is wrong with a request. */
-const refusalOf = (plan: HttpPlan): number => {
+const statusOf = (plan: HttpPlan): number => {
+  if (plan.wrong === null) return 200;
   if (plan.wrong === 'key') return 401;
   return isOpenAi(plan) ? 400 : 422;
 };
@@ -55,36 +48,47 @@ const bodyOf = (plan: HttpPlan, voice: string): object => {
 };
 
 export class HttpClient extends SoakClient<HttpClientParts> {
-  readonly #draw: typeof drawHttp;
-  #sinceMs = 0;
   #request = -1;
-  #plan: HttpPlan;
-  #playback = new Playback();
   /** Kept between requests. */
   #connection: HttpConnection | null = null;
 
-  constructor(parts: HttpClientParts) {
-    super(parts);
-    this.#draw = parts.openAiPort === null ? drawHttp : drawOpenAi;
-    this.#plan = this.#draw(parts.seed, parts.client, 0);
+  protected override get name(): string {
+    return `http ${this.parts.client}.${this.#request}`;
   }
 
-  protected override left(): void {
-    this.#disconnect();
+  protected override disconnect(): void {
+    this.#connection?.close();
+    this.#connection = null;
   }
 
-  protected override act(nowMs: number): void {
-    const { abortAfterMs } = this.#plan;
-    const waitedMs = nowMs - this.#sinceMs;
-    if (abortAfterMs !== null && waitedMs >= abortAfterMs) this.#abort();
-    else if (waitedMs > this.#answerMsMax) {
-      this.fault('answers', 'a request is not answered');
-      this.#abort();
+  protected override async act(): Promise<number> {
+    const { client, key, meter, openAiPort, seed } = this.parts;
+    const draw = openAiPort === null ? drawHttp : drawOpenAi;
+    const plan = draw(seed, client, ++this.#request);
+    const playback = new Playback();
+    const nowMs = performance.now();
+    meter.requests++;
+    let answer: CheckedAnswer | null = null;
+    if (plan.wrong === null) {
+      meter.streams++;
+      meter.sent(key, plan.text.length);
+      playback.begin(nowMs);
+      const { format, route, text, timestamps } = plan;
+      const reply = { where: this.name, completeMs: nowMs, isSpoilt: false };
+      answer = this.answerTo(reply, playback, { kind: routes[route].kind, format, text, timestamps });
     }
+    let isOver = false;
+    this.#send(plan, answer, () => (isOver = true));
+    // The key of a tidy client is charged to the character.
+    const abortAfterMs = isTidy(client) ? null : plan.abortAfterMs;
+    const isAnswered = await this.until(() => isOver, abortAfterMs ?? this.#answerMsMaxOf(plan));
+    if (!isAnswered && abortAfterMs === null) this.fault('answers', 'a request is not answered');
+    if (!isAnswered) this.disconnect();
+    if (plan.wrong === null) meter.streams--;
+    return plan.pauseMs + (isAnswered ? playback.aheadMs(performance.now()) : 0);
   }
 
-  get #answerMsMax(): number {
-    const { route, text } = this.#plan;
+  #answerMsMaxOf({ route, text }: HttpPlan): number {
     // At capacity a stream comes as fast as it is played.
     const answerMsMax = 2 * this.parts.answerMsMax;
     if (!this.parts.mayRefuse) return answerMsMax;
@@ -92,74 +96,27 @@ export class HttpClient extends SoakClient<HttpClientParts> {
     return route === 'whole' ? wholeMsMax : answerMsMax + text.length * httpMsPerCharacter.max;
   }
 
-  protected override get name(): string {
-    return `http ${this.parts.client}.${this.#request}`;
-  }
-
-  protected override begin(nowMs: number): void {
-    const { client, key, meter, seed, target } = this.parts;
-    this.#plan = this.#draw(seed, client, ++this.#request);
-    // The key of a tidy client is charged to the character.
-    if (isTidy(client)) this.#plan = { ...this.#plan, abortAfterMs: null };
-    const plan = this.#plan;
-    this.#sinceMs = nowMs;
-    this.#playback = new Playback();
-    meter.requests++;
-    if (plan.wrong === null) {
-      meter.streams++;
-      meter.sent(key, plan.text.length);
-    }
+  /** @param answer `null` for a request that the service must refuse */
+  #send(plan: HttpPlan, answer: CheckedAnswer | null, onOver: () => void): void {
+    const { key, mayFail, mayRefuse, meter, openAiPort, target } = this.parts;
     const voice = plan.wrong === 'voice' ? 'nobody' : target.voices[plan.voice % target.voices.length]!;
     const query = plan.route === 'webhook' ? `?voice=${voice}` : '';
     const request = encodeRequest({
-      path: `${paths[plan.route]}${query}`,
+      path: `${routes[plan.route].path}${query}`,
       key: plan.wrong === 'key' ? `${key}0` : key,
       body: bodyOf(plan, voice),
     });
-    this.#send(request, plan.wrong === null ? this.#answer(nowMs) : null);
-  }
-
-  #answer(askedMs: number): CheckedAnswer {
-    const { meter, target } = this.parts;
-    const { format, route, text, timestamps } = this.#plan;
-    const { endTrailMs, wordMarginMs, httpMsPerCharacter } = plausible(target);
-    const name = this.name;
-    const playback = this.#playback;
-    playback.begin(askedMs);
-    const reply = { isSpoilt: false };
-    let heardMs = 0;
-    return new CheckedAnswer({
-      id: name,
-      kind: kinds[route],
-      format,
-      text,
-      timestamps,
-      trailMs: endTrailMs,
-      wordMarginMs: route === 'stream' ? wordMarginMs(format) : null,
-      msPerCharacter: httpMsPerCharacter,
-      onFault: (kind, what) => meter.fault(kind, name, what),
-      onAudio: (durationMs) => {
-        const nowMs = performance.now();
-        meter.audioMs += durationMs - heardMs;
-        heardMs = durationMs;
-        const arrival = route === 'whole' ? null : playback.audio(durationMs, nowMs);
-        this.hear(arrival, nowMs, askedMs, reply);
-      },
-    });
-  }
-
-  /** @param answer `null` for a request that the service must refuse */
-  #send(request: Buffer, answer: CheckedAnswer | null): void {
-    const { text, wrong } = this.#plan;
-    const { key, mayFail, mayRefuse, meter, openAiPort, target } = this.parts;
-    const expected = wrong === null ? 200 : refusalOf(this.#plan);
+    const expected = statusOf(plan);
     let isSpoken = false;
     this.#connection ??= new HttpConnection({ ...target, port: openAiPort ?? target.port });
     this.#connection.request(request, {
       onHead: (status, headers) => {
         isSpoken = status === 200;
-        if (mayRefuse && answer !== null && status === 503) this.#onRefused(headers);
-        else if (mayFail && status >= 500) meter.failures++;
+        if (mayRefuse && answer !== null && status === 503) {
+          meter.refusals++;
+          meter.unsent(key, plan.text.length);
+          if (!headers.has('retry-after')) this.fault('statuses', 'a 503 has no Retry-After');
+        } else if (mayFail && status >= 500) meter.failures++;
         else if (status !== expected) this.fault('statuses', `${status} instead of ${expected}`);
       },
       onBody: (bytes) => {
@@ -169,37 +126,16 @@ export class HttpClient extends SoakClient<HttpClientParts> {
         if (isSpoken && answer !== null) {
           answer.end();
           meter.frames += answer.records;
-          meter.spoken(key, text.length);
+          meter.spoken(key, plan.text.length);
         }
-        this.#end(this.#playback.aheadMs(performance.now()));
+        onOver();
       },
       onError: (error) => {
         if (mayFail && isSpoken) meter.failures++;
         else this.fault('statuses', error.message);
-        this.#abort();
+        this.disconnect();
+        onOver();
       },
     });
-  }
-
-  #onRefused(headers: ReadonlyMap<string, string>): void {
-    const { key, meter } = this.parts;
-    meter.refusals++;
-    meter.unsent(key, this.#plan.text.length);
-    if (!headers.has('retry-after')) this.fault('statuses', 'a 503 has no Retry-After');
-  }
-
-  #abort(): void {
-    this.#disconnect();
-    this.#end();
-  }
-
-  #disconnect(): void {
-    this.#connection?.close();
-    this.#connection = null;
-  }
-
-  #end(unheardMs = 0): void {
-    if (this.#plan.wrong === null) this.parts.meter.streams--;
-    this.rest(unheardMs + this.#plan.pauseMs);
   }
 }

@@ -14,8 +14,6 @@ import { drawIdlePauseMs } from './population.js';
 
 /** Handshakes at a time: the backlog of a listening socket may refuse more. */
 const handshakesMax = 100;
-/** Ticks until each socket has had one. */
-const ticksARound = 50;
 
 type IdleParts = Pick<ClientParts, 'seed' | 'key' | 'target' | 'meter' | 'answerMsMax' | 'drainMs'>;
 
@@ -25,31 +23,36 @@ class IdleSocket {
   #connection: SocketConnection;
   #check: ContextCheck | null = null;
   #times = 0;
-  #nextMs: number;
-  #isOpen = true;
+  #timer: NodeJS.Timeout;
 
-  constructor(parts: IdleParts, index: number, nowMs: number) {
+  constructor(parts: IdleParts, index: number) {
     this.#parts = parts;
     this.#index = index;
-    // For some sockets the first time comes soon, so that a short soak has it too.
-    this.#nextMs = nowMs + drawIdlePauseMs(parts.seed, index, 0) - 30_000;
     parts.meter.sockets++;
     this.#connection = this.#connect();
+    // For some sockets the first time comes soon, so that a short soak has it too.
+    const firstMs = drawIdlePauseMs(parts.seed, index, 0) - 30_000;
+    this.#timer = setTimeout(() => this.#openContext(), firstMs);
   }
 
   opened(): Promise<void> {
     return this.#connection.opened();
   }
 
-  tick(nowMs: number): void {
-    if (!this.#isOpen || nowMs < this.#nextMs) return;
-    const { answerMsMax, drainMs, seed, meter, target } = this.#parts;
-    if (this.#check !== null) {
-      meter.fault('answers', this.#name, 'a context is not closed');
-      this.#check = null;
-    }
+  close(): void {
+    if (!this.#connection.isOver) this.#end();
+    this.#connection.close();
+  }
+
+  #end(): void {
+    this.#parts.meter.sockets--;
+    clearTimeout(this.#timer);
+  }
+
+  #openContext(): void {
+    const { answerMsMax, drainMs, meter, seed, target } = this.#parts;
+    if (this.#check !== null) meter.fault('answers', this.#name, 'a context is not closed');
     const id = `idle-${this.#index}-${++this.#times}`;
-    this.#nextMs = nowMs + Math.max(answerMsMax, drawIdlePauseMs(seed, this.#index, this.#times));
     this.#check = new ContextCheck({
       id,
       audio: createAudioCheck({ encoding: 'pcm', sampleRateHz: 32_000 }),
@@ -63,13 +66,12 @@ class IdleSocket {
     meter.contexts++;
     const voice = target.voices[this.#index % target.voices.length]!;
     this.#connection.write(encodeStart({ voice }, id));
+    this.#openAfter(Math.max(answerMsMax, drawIdlePauseMs(seed, this.#index, this.#times)));
   }
 
-  close(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    this.#parts.meter.sockets--;
-    this.#connection.close();
+  #openAfter(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#openContext(), ms);
   }
 
   #connect(): SocketConnection {
@@ -83,11 +85,10 @@ class IdleSocket {
             meter.moved++;
             this.#check = null;
             this.#connection = this.#connect();
-            return;
+          } else {
+            meter.fault('sockets', this.#name, error.message);
+            this.#end();
           }
-          meter.fault('sockets', this.#name, error.message);
-          meter.sockets--;
-          this.#isOpen = false;
         },
       },
     );
@@ -111,32 +112,20 @@ class IdleSocket {
     }
     if (kind === 'closed') this.#check = null;
     // The service stops and must close the socket. Until then the check stays, and the next context reports it.
-    if (kind === 'start-refused') this.#nextMs = performance.now() + this.#parts.answerMsMax;
+    if (kind === 'start-refused') this.#openAfter(this.#parts.answerMsMax);
   }
 }
 
-export class IdleSockets {
-  readonly #sockets: IdleSocket[] = [];
-  #round = 0;
-
-  /** @throws when a handshake fails */
-  async open(parts: IdleParts, count: number): Promise<void> {
-    for (let begin = 0; begin < count; begin += handshakesMax) {
-      const batch = Array.from(
-        { length: Math.min(handshakesMax, count - begin) },
-        (_, i) => new IdleSocket(parts, begin + i, performance.now()),
-      );
-      this.#sockets.push(...batch);
-      await Promise.all(batch.map((socket) => socket.opened()));
-    }
+/** @returns their end @throws when a handshake fails */
+export const openIdleSockets = async (parts: IdleParts, count: number): Promise<() => void> => {
+  const sockets: IdleSocket[] = [];
+  while (sockets.length < count) {
+    const length = Math.min(handshakesMax, count - sockets.length);
+    const batch = Array.from({ length }, (_, i) => new IdleSocket(parts, sockets.length + i));
+    sockets.push(...batch);
+    await Promise.all(batch.map((socket) => socket.opened()));
   }
-
-  tick(nowMs: number): void {
-    this.#round = (this.#round + 1) % ticksARound;
-    for (let i = this.#round; i < this.#sockets.length; i += ticksARound) this.#sockets[i]!.tick(nowMs);
-  }
-
-  close(): void {
-    for (const socket of this.#sockets) socket.close();
-  }
-}
+  return () => {
+    for (const socket of sockets) socket.close();
+  };
+};

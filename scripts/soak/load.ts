@@ -1,21 +1,19 @@
 /** The load of a soak, a process of its own: all clients, driven by one timer, and a report every second. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Changes } from '../rig/changes.js';
 import { sendEvent, serveLoad, type LoadProcess } from '../rig/load-process.js';
 import { LoopClock } from '../rig/loop-clock.js';
 import type { ClientParts, SoakClient } from './client.js';
-import { ElevenLabsClient } from './elevenlabs-client.js';
+import { ElevenLabsClient, WyomingClient } from './dialect-clients.js';
 import { HttpClient } from './http-client.js';
-import { IdleSockets } from './idle-sockets.js';
-import type { Charges, Counts, LoadEvent, Quantiles, Target } from './measures.js';
+import { openIdleSockets } from './idle-sockets.js';
+import type { LoadEvent, LoadTick, Target } from './measures.js';
 import { Durations, Meter } from './meter.js';
 import { dialectClientsOf, keyOfClient, keyOfHttpClient, type KeyRing } from './population.js';
 import { SocketClient } from './socket-client.js';
-import { WyomingClient } from './wyoming-client.js';
 
-/** The resolution of sending words and of reading at playback speed. */
 const tickMs = 20;
 const reportMs = 1_000;
-const reportsPerStep = 5;
 /** Clients begin one after the other: a soak does not test how many can begin at once. */
 const spreadMsEach = 200;
 const spreadMsMax = 10_000;
@@ -39,181 +37,126 @@ interface Population {
   readonly keys: KeyRing;
 }
 
-interface LoadResult {
-  readonly firstAudioMs: Quantiles;
-  readonly charges: Charges;
-  readonly counts: Readonly<Record<keyof Counts, number>>;
-}
-
-/** How long so many clients take to begin. */
-const spreadMsOf = (clients: number): number => Math.min(spreadMsMax, clients * spreadMsEach);
-
 const report = (event: LoadEvent): void => sendEvent(event);
 
-class Load {
-  readonly #settings: LoadSettings;
-  readonly #meter: Meter;
-  readonly #clock: LoopClock;
-  readonly #loopLate = new Durations();
-  readonly #idle = new IdleSockets();
-  /** Over HTTP, and of the dialects. */
-  readonly #others: SoakClient[] = [];
-  #clients: SocketClient[] = [];
-  #leaving: SocketClient[] = [];
-  #made = 0;
-  #lastTickMs: number;
-  #nextReportMs: number;
-  #reports = 0;
-  readonly #timer: NodeJS.Timeout;
+const beganMs = performance.now();
+const clock = new LoopClock(tickMs, beganMs);
+const meter = new Meter(beganMs, clock, (fault) => report({ type: 'fault', ...fault }));
+const ticks = new Changes();
+const loopLate = new Durations();
+let settings: LoadSettings | null = null;
+/** Over HTTP, and of the dialects. */
+const others: SoakClient[] = [];
+let clients: SocketClient[] = [];
+/** They may still speak. */
+let leaving: SocketClient[] = [];
+let made = 0;
+let closeIdle: (() => void) | null = null;
 
-  constructor(settings: LoadSettings) {
-    this.#settings = settings;
-    const nowMs = performance.now();
-    this.#meter = new Meter(nowMs, (fault) => report({ type: 'fault', ...fault }));
-    this.#clock = new LoopClock(tickMs, nowMs);
-    this.#lastTickMs = nowMs;
-    this.#nextReportMs = nowMs + reportMs;
-    this.#timer = setInterval(() => this.#tick(), tickMs);
-  }
+const look = (): LoadTick => {
+  const { counts, faults, firstAudioMs } = meter;
+  const { user, system } = process.cpuUsage();
+  return {
+    ...{ ...counts, faults, firstAudioMs },
+    loopLateMs: loopLate.quantiles(),
+    cpuMs: (user + system) / 1000,
+  };
+};
 
-  /** Resolves when the last client has begun. */
-  async populate({ contexts, keys }: Population): Promise<void> {
-    const { httpClients, idleSockets } = this.#settings;
-    const shared = { ...usual, ...this.#settings, clock: this.#clock, meter: this.#meter };
-    if (this.#made === 0 && this.#others.length === 0) {
-      await this.#idle.open({ ...shared, key: keys.idle }, idleSockets);
-      this.#others.push(...this.#makeOthers(httpClients, keys, shared));
+let lastTickMs = beganMs;
+let nextReportMs = beganMs + reportMs;
+const timer = setInterval(() => {
+  const nowMs = performance.now();
+  loopLate.record(Math.max(0, nowMs - lastTickMs - tickMs));
+  lastTickMs = nowMs;
+  clock.tick(nowMs);
+  ticks.notify();
+  if (nowMs < nextReportMs) return;
+  nextReportMs = nowMs + reportMs;
+  report({ type: 'tick', ...look() });
+}, tickMs);
+
+/** Resolves when the last of them has begun. */
+const run = async (begun: readonly SoakClient[]): Promise<void> => {
+  const spreadMs = Math.min(spreadMsMax, begun.length * spreadMsEach);
+  for (const [i, client] of begun.entries()) void client.run((i / begun.length) * spreadMs);
+  await sleep(spreadMs);
+};
+
+const makeOthers = (
+  httpClients: number,
+  keys: KeyRing,
+  shared: Omit<ClientParts, 'client' | 'key'>,
+): void => {
+  const { elevenlabs, openai, wyoming } = shared.target.dialectPorts;
+  const counts = dialectClientsOf(httpClients);
+  const add = (count: number, make: (parts: ClientParts) => SoakClient): void => {
+    for (let i = 0; i < count; i++) {
+      const client = others.length;
+      others.push(make({ ...shared, client, key: keyOfHttpClient(keys, client) }));
+      void others.at(-1)!.run(client * spreadMsEach);
     }
-    for (const client of this.#clients.splice(contexts)) {
-      client.stop();
-      this.#leaving.push(client);
-    }
-    const nowMs = performance.now();
-    const more = Math.max(0, contexts - this.#clients.length);
-    const spreadMs = spreadMsOf(more);
-    // No number is used twice: a client that left may still speak with its key.
-    for (let i = 0; i < more; i++) {
-      const client = this.#made++;
-      const key = keyOfClient(keys, client);
-      const beginMs = nowMs + (i / more) * spreadMs;
-      this.#clients.push(new SocketClient({ ...shared, client, key, beginMs }));
-    }
-    await sleep(spreadMs);
-  }
-
-  #makeOthers(httpClients: number, keys: KeyRing, shared: Omit<ClientParts, 'client' | 'key' | 'beginMs'>) {
-    const { elevenlabs, openai, wyoming } = shared.target.dialectPorts;
-    const counts = dialectClientsOf(httpClients);
-    const made: SoakClient[] = [];
-    const add = (count: number, make: (parts: ClientParts) => SoakClient): void => {
-      for (let i = 0; i < count; i++) {
-        const client = made.length;
-        const key = keyOfHttpClient(keys, client);
-        made.push(make({ ...shared, client, key, beginMs: performance.now() + client * spreadMsEach }));
-      }
-    };
-    add(httpClients, (parts) => new HttpClient({ ...parts, openAiPort: null }));
-    if (elevenlabs !== undefined)
-      add(counts.elevenlabs, (parts) => new ElevenLabsClient({ ...parts, port: elevenlabs }));
-    if (openai !== undefined) add(counts.openai, (parts) => new HttpClient({ ...parts, openAiPort: openai }));
-    if (wyoming !== undefined) add(counts.wyoming, (parts) => new WyomingClient({ ...parts, port: wyoming }));
-    return made;
-  }
-
-  reset(): void {
-    this.#meter.reset();
-  }
-
-  set isDisturbed(isDisturbed: boolean) {
-    this.#meter.isDisturbed = isDisturbed;
-  }
-
-  async rest(): Promise<void> {
-    const all = [...this.#clients, ...this.#leaving, ...this.#others];
-    for (const client of all) client.stop();
-    const endMs = performance.now() + stopMsMax;
-    const isOver = () => all.every(({ isGone }) => isGone);
-    while (performance.now() < endMs && !isOver()) await sleep(tickMs);
-    if (!isOver()) this.#meter.fault('answers', 'load', 'some clients did not end in time');
-  }
-
-  /** Resolves when the last client has begun. */
-  async resume(): Promise<void> {
-    const nowMs = performance.now();
-    const all = [...this.#clients, ...this.#others];
-    const spreadMs = spreadMsOf(all.length);
-    for (const [i, client] of all.entries()) client.resume(nowMs + (i / all.length) * spreadMs);
-    await sleep(spreadMs);
-  }
-
-  async stop(): Promise<LoadResult> {
-    await this.rest();
-    this.#idle.close();
-    clearInterval(this.#timer);
-    this.#report();
-    const { charges, counts, firstAudio } = this.#meter;
-    return { firstAudioMs: firstAudio.quantiles(), charges, counts };
-  }
-
-  #tick(): void {
-    const nowMs = performance.now();
-    this.#loopLate.record(Math.max(0, nowMs - this.#lastTickMs - tickMs));
-    this.#lastTickMs = nowMs;
-    this.#clock.tick(nowMs);
-    for (const client of this.#clients) client.tick(nowMs);
-    for (const client of this.#leaving) client.tick(nowMs);
-    if (this.#leaving.some(({ isGone }) => isGone))
-      this.#leaving = this.#leaving.filter(({ isGone }) => !isGone);
-    for (const client of this.#others) client.tick(nowMs);
-    this.#idle.tick(nowMs);
-    if (nowMs < this.#nextReportMs) return;
-    this.#nextReportMs = nowMs + reportMs;
-    this.#report();
-  }
-
-  #report(): void {
-    const meter = this.#meter;
-    const endsStep = ++this.#reports % reportsPerStep === 0;
-    const { user, system } = process.cpuUsage();
-    report({
-      type: 'tick',
-      ...meter.counts,
-      faults: meter.faults,
-      firstAudioMs: meter.stepFirstAudio.quantiles(),
-      loopLateMs: this.#loopLate.quantiles(),
-      endsStep,
-      cpuMs: (user + system) / 1000,
-    });
-    if (!endsStep) return;
-    meter.stepFirstAudio.reset();
-    this.#loopLate.reset();
-  }
-}
-
-let load: Load | null = null;
-const begun = (): Load => {
-  if (load === null) throw new Error('the load has not begun');
-  return load;
+  };
+  add(httpClients, (parts) => new HttpClient({ ...parts, openAiPort: null }));
+  if (elevenlabs !== undefined)
+    add(counts.elevenlabs, (parts) => new ElevenLabsClient({ ...parts, port: elevenlabs }));
+  if (openai !== undefined) add(counts.openai, (parts) => new HttpClient({ ...parts, openAiPort: openai }));
+  if (wyoming !== undefined) add(counts.wyoming, (parts) => new WyomingClient({ ...parts, port: wyoming }));
 };
 
 const calls = {
-  begin: (settings: LoadSettings): void => {
-    load = new Load(settings);
+  begin: (asked: LoadSettings): void => {
+    settings = asked;
   },
   /** Resolves when its sockets are open and all clients have begun. */
-  populate: (population: Population) => begun().populate(population),
+  populate: async ({ contexts, keys }: Population): Promise<void> => {
+    if (settings === null) throw new Error('the load has not begun');
+    const shared = { ...usual, ...settings, meter, ticks };
+    if (closeIdle === null) {
+      closeIdle = await openIdleSockets({ ...shared, key: keys.idle }, settings.idleSockets);
+      makeOthers(settings.httpClients, keys, shared);
+    }
+    const surplus = clients.splice(contexts);
+    for (const client of surplus) client.stop();
+    leaving = [...leaving, ...surplus].filter(({ isGone }) => !isGone);
+    const more: SocketClient[] = [];
+    // No number is used twice: a client that left may still speak with its key.
+    for (; clients.length + more.length < contexts; made++)
+      more.push(new SocketClient({ ...shared, client: made, key: keyOfClient(keys, made) }));
+    clients = [...clients, ...more];
+    await run(more);
+  },
   /** Sets counts to zero, except those of faults. */
-  reset: () => begun().reset(),
+  reset: (): void => {
+    meter.reset();
+    loopLate.reset();
+  },
+  /** What it counted since the last reset. */
+  look,
   /** Another program on the machine begins or ends to delay audio. */
   disturb: (isDisturbed: boolean): void => {
-    begun().isDisturbed = isDisturbed;
+    meter.isDisturbed = isDisturbed;
   },
   /** Stops all clients; each ends what it speaks. Resolves when no client speaks. */
-  rest: () => begun().rest(),
+  rest: async (): Promise<void> => {
+    const all = [...clients, ...leaving, ...others];
+    for (const client of all) client.stop();
+    const endMs = performance.now() + stopMsMax;
+    while (!all.every(({ isGone }) => isGone) && performance.now() < endMs) await sleep(tickMs);
+    if (!all.every(({ isGone }) => isGone))
+      meter.fault('answers', 'load', 'some clients did not end in time');
+  },
   /** Resolves when all clients have begun again, one after the other. */
-  resume: () => begun().resume(),
+  resume: () => run([...clients, ...others]),
   /** Resolves when all clients have left. */
-  stop: () => begun().stop(),
+  stop: async () => {
+    await calls.rest();
+    closeIdle?.();
+    clearInterval(timer);
+    const { charges, counts, firstAudioMs } = meter;
+    report({ type: 'tick', ...look() });
+    return { firstAudioMs, charges, counts };
+  },
 };
 /** The load as the soak sees it. */
 export type SoakLoad = LoadProcess<typeof calls, LoadEvent>;

@@ -1,14 +1,14 @@
 /**
  * Soaks the service: many clients of all kinds for a long time, every frame checked, and a report.
  *
- *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--share F]
+ *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N]
  *                  [--load F] [--warm-up N] [--rests N] [--hosts 3] [--seed S] [--out FOLDER]
  *
  * Exit codes: 0 no invariant was broken, 1 an invariant was broken, 2 wrong usage, or the machine does not allow it.
  */
 import { ConfigError } from '../../src/config.js';
 import { endWithReader, readArguments } from '../../src/command-line.js';
-import { describeVerdict, writeReport } from './report.js';
+import { report } from './report.js';
 import { SoakError } from './service-access.js';
 import { Soak } from './soak.js';
 import { readOptions, usage } from './options.js';
@@ -34,11 +34,7 @@ const run = async (): Promise<number> => {
     });
   const startedAt = new Date();
   soak = new Soak(options, say);
-  const result = await soak.run();
-  const path = writeReport(options, startedAt, result);
-  process.stdout.write(describeVerdict(result, options.seed));
-  process.stdout.write(`\n${path}\n`);
-  return result.invariants.some(({ passed }) => passed === false) ? 1 : 0;
+  return report(options, startedAt, await soak.run()) ? 0 : 1;
 };
 
 try {

@@ -1,6 +1,5 @@
 /** What a soak measures: shared by the load, the soak and its report. */
 import type { FrameFault } from '../rig/context-check.js';
-import type { CpuTimes } from '../rig/process-facts.js';
 
 /** The voices that come with the service, or example packs of all formats beside them. */
 export type VoiceSet = 'shipped' | 'mixed';
@@ -16,18 +15,12 @@ export interface Target {
   readonly dialectPorts: Readonly<Record<string, number>>;
 }
 
-/** `statuses` of HTTP; `sockets` that the service closed; `answers` that never came. */
-export type FaultKind = FrameFault | 'statuses' | 'sockets' | 'answers';
+/** Those of frames, and `statuses` of HTTP; `sockets` that the service closed; `answers` that never came. */
 export const faultKinds = [
-  'frames',
-  'audio',
-  'words',
-  'flushes',
-  'errors',
-  'statuses',
-  'sockets',
-  'answers',
-] as const satisfies readonly FaultKind[];
+  ...(['frames', 'audio', 'words', 'flushes', 'errors'] as const satisfies readonly FrameFault[]),
+  ...(['statuses', 'sockets', 'answers'] as const),
+] as const;
+export type FaultKind = (typeof faultKinds)[number];
 
 export interface Fault {
   readonly kind: FaultKind | 'underruns';
@@ -52,9 +45,7 @@ export class Counts {
   sockets = 0;
   /** Contexts and requests that are being spoken or heard. */
   streams = 0;
-  replies = 0;
   contexts = 0;
-  lives = 0;
   requests = 0;
   frames = 0;
   audioMs = 0;
@@ -80,12 +71,9 @@ export class Counts {
 /** The load's report of a second. Faults are never reset. */
 export interface LoadTick extends Readonly<Counts> {
   readonly faults: Readonly<Record<FaultKind, number>>;
-  /** Milliseconds, since the last step ended. */
   readonly firstAudioMs: Quantiles;
-  /** Lateness of the load's own event loop, likewise. */
+  /** Lateness of the load's own event loop. */
   readonly loopLateMs: Quantiles;
-  /** A step ends with this tick. */
-  readonly endsStep: boolean;
   /** User and system time so far. */
   readonly cpuMs: number;
 }
@@ -100,32 +88,28 @@ export type LoadEvent = ({ readonly type: 'tick' } & LoadTick) | ({ readonly typ
 export interface ServiceSample {
   readonly pssBytes: number | null;
   readonly frontHeapBytes: number | null;
-  /** Milliseconds so far. */
-  readonly cpu: CpuTimes | null;
   /** Lateness of the front thread's event loop (p99), as the service measures it. */
   readonly loopDelayP99Ms: number | null;
-  readonly streams: number | null;
-  readonly contexts: number | null;
+  readonly serviceStreams: number | null;
+  readonly serviceContexts: number | null;
   /** By the service's own count since its start: late chunks of audio, and all with a listener. */
   readonly serviceUnderruns: number | null;
   readonly serviceChunks: number | null;
   readonly threadRestarts: number | null;
 }
 
+export type Phase = 'calibration' | 'warm-up' | 'measured' | 'rest' | 'ending';
+
 /** A row of the time series. */
-export interface Step extends Pick<
-  ServiceSample,
-  'pssBytes' | 'frontHeapBytes' | 'loopDelayP99Ms' | 'serviceUnderruns' | 'serviceChunks'
-> {
+export interface Step extends ServiceSample {
   /** Since the load began. */
   readonly atMs: number;
-  readonly phase: 'calibration' | 'warm-up' | 'measured' | 'rest';
+  readonly phase: Phase;
   readonly streams: number;
   readonly speechPerSecond: number;
-  /** In cores, over the step. */
-  readonly cpu: CpuTimes | null;
+  /** In cores, over the step; of others: what all other programs of the machine used. */
+  readonly serviceCpu: number | null;
   readonly loadCpu: number;
-  /** Cores that all other programs of the machine used. */
   readonly othersCpu: number | null;
 }
 

@@ -13,90 +13,60 @@ interface Trend {
   readonly slopePerHour: number;
   /** Of the slope, by the scatter of the points. */
   readonly standardErrorPerHour: number;
-  readonly points: number;
 }
 
-const hourMs = 3_600_000;
-
-/** A line through the points, by least squares. @returns `null` for fewer than three points, or points of one moment */
-export const trendOf = (points: readonly Point[]): Trend | null => {
-  const count = points.length;
-  if (count < 3) return null;
-  const mean = (pick: (point: Point) => number) =>
-    points.reduce((sum, point) => sum + pick(point), 0) / count;
-  const meanMs = mean(({ atMs }) => atMs);
-  const meanValue = mean(({ value }) => value);
-  let [spread, product] = [0, 0];
-  for (const { atMs, value } of points) {
-    spread += (atMs - meanMs) ** 2;
-    product += (atMs - meanMs) * (value - meanValue);
-  }
-  if (spread === 0) return null;
-  const slope = product / spread;
-  const squares = points.reduce(
-    (sum, { atMs, value }) => sum + (value - meanValue - slope * (atMs - meanMs)) ** 2,
-    0,
-  );
-  const error = Math.sqrt(squares / (count - 2) / spread);
-  return { slopePerHour: slope * hourMs, standardErrorPerHour: error * hourMs, points: count };
-};
-
-/** The least value of each whole period: what is left after garbage collection. */
-export const troughs = (points: readonly Point[], periodMs: number): Point[] => {
-  const [first, last] = [points[0], points.at(-1)];
-  if (first === undefined || last === undefined) return [];
-  // The last period may have no trough yet; a point stands for the time up to the next.
-  const stepMs = points.length < 2 ? 0 : (last.atMs - first.atMs) / (points.length - 1);
-  const whole = Math.floor((last.atMs + stepMs - first.atMs) / periodMs + 1e-6);
-  const least: Point[] = [];
-  for (const point of points) {
-    const period = Math.floor((point.atMs - first.atMs) / periodMs);
-    if (period >= whole) break;
-    const found = least[period];
-    if (found === undefined || point.value < found.value) least[period] = point;
-  }
-  return least.filter(Boolean);
-};
-
-export const memoryBars = {
+const memoryBars = {
   slopeMBPerHour: 1,
   /** A slope over less time means nothing. */
   minutesMin: 20,
   restsMin: 5,
 } as const;
 
-const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+const hourMs = 3_600_000;
 
-export const describeRest = ({ pssBytes, kept }: Omit<AtRest, 'atMs'>): string =>
-  `at rest: PSS ${mb(pssBytes)}; scripts keep ${mb(kept.heapBytes)} in heaps, ${mb(kept.externalBytes)} outside`;
+/** A line through the points, by least squares. @returns `null` for fewer than three points */
+const trendOf = (points: readonly Point[]): Trend | null => {
+  const count = points.length;
+  if (count < 3) return null;
+  const mean = (pick: (point: Point) => number) =>
+    points.reduce((sum, point) => sum + pick(point), 0) / count;
+  const meanMs = mean(({ atMs }) => atMs);
+  const meanValue = mean(({ value }) => value);
+  const spread = mean(({ atMs }) => (atMs - meanMs) ** 2);
+  const slope = mean(({ atMs, value }) => (atMs - meanMs) * (value - meanValue)) / spread;
+  const scatter = mean(({ atMs, value }) => (value - meanValue - slope * (atMs - meanMs)) ** 2);
+  const error = Math.sqrt(scatter / (count - 2) / spread);
+  return { slopePerHour: slope * hourMs, standardErrorPerHour: error * hourMs };
+};
 
 /** Of each such period the least figure counts: garbage had just been collected, and little was in flight. */
 const troughMs = 180_000;
 /** After a rest, until slow readers have left as much unread as before. */
 const refillMs = 120_000;
 
-/** The trend of the least value of each period. */
-export const loadTrend = (
+/** The trend under load. */
+const loadTrend = (
   steps: readonly Step[],
   rests: readonly AtRest[],
   pick: (step: Step) => number | null,
-): { readonly trend: Trend | null; readonly minutes: number } => {
-  const points = steps.flatMap((step): Point[] => {
-    const value = pick(step);
-    const isRefilling = rests.some(({ atMs }) => step.atMs >= atMs && step.atMs < atMs + refillMs);
-    return value === null || isRefilling ? [] : [{ atMs: step.atMs, value: value / 1e6 }];
-  });
-  const minutes = points.length < 2 ? 0 : (points.at(-1)!.atMs - points[0]!.atMs) / 60_000;
-  return { trend: trendOf(troughs(points, troughMs)), minutes };
+): Trend | null => {
+  const least: Point[] = [];
+  const [first, last] = [steps[0]?.atMs ?? 0, steps.at(-1)?.atMs ?? 0];
+  for (const step of steps) {
+    const { atMs } = step;
+    const bytes = pick(step);
+    const isRefilling = rests.some((rest) => atMs >= rest.atMs && atMs < rest.atMs + refillMs);
+    const period = Math.floor((atMs - first) / troughMs);
+    // The last period may have no trough yet.
+    const isWhole = first + (period + 1) * troughMs <= last;
+    if (bytes === null || isRefilling || !isWhole) continue;
+    const value = bytes / 1e6;
+    if (value < (least[period]?.value ?? Infinity)) least[period] = { atMs, value };
+  }
+  return trendOf(least.filter(Boolean));
 };
 
-/** @returns `null` for too few rests */
-export const restTrend = (rests: readonly AtRest[]): Trend | null =>
-  rests.length < memoryBars.restsMin
-    ? null
-    : trendOf(rests.map(({ atMs, pssBytes }) => ({ atMs, value: pssBytes / 1e6 })));
-
-const slope = (trend: Trend | null): string =>
+const describe = (trend: Trend | null): string =>
   trend === null
     ? 'unknown'
     : `${trend.slopePerHour.toFixed(2)} ± ${trend.standardErrorPerHour.toFixed(2)} MB an hour`;
@@ -117,16 +87,15 @@ export const judgeMemory = (
   steps: readonly Step[],
   rests: readonly AtRest[],
 ): { readonly passed: boolean | null; readonly found: string } => {
-  const { trend: underLoad, minutes } = loadTrend(steps, rests, ({ pssBytes }) => pssBytes);
-  const heap = loadTrend(steps, rests, ({ frontHeapBytes }) => frontHeapBytes).trend;
-  const atRest = restTrend(rests);
-  const rested = atRest === null ? '' : `at rest ${slope(atRest)} (${atRest.points} rests), under load `;
-  const found = `PSS ${rested}${slope(underLoad)}; the front thread's heap ${slope(heap)}`;
+  const underLoad = loadTrend(steps, rests, ({ pssBytes }) => pssBytes);
+  const heap = loadTrend(steps, rests, ({ frontHeapBytes }) => frontHeapBytes);
+  const points = rests.map(({ atMs, pssBytes }) => ({ atMs, value: pssBytes / 1e6 }));
+  const atRest = points.length < memoryBars.restsMin ? null : trendOf(points);
+  const rested = atRest === null ? '' : `at rest ${describe(atRest)} (${points.length} rests), under load `;
+  const found = `PSS ${rested}${describe(underLoad)}; the front thread's heap ${describe(heap)}`;
+  const minutes = ((steps.at(-1)?.atMs ?? 0) - (steps[0]?.atMs ?? 0)) / 60_000;
   if (minutes < memoryBars.minutesMin || underLoad === null)
-    return {
-      passed: null,
-      found: `${found}; judging takes ${memoryBars.minutesMin} minutes under load`,
-    };
+    return { passed: null, found: `${found}; judging takes ${memoryBars.minutesMin} minutes under load` };
   const verdicts = [underLoad, ...(atRest === null ? [] : [atRest])].map(staysFlat);
   if (verdicts.includes(false)) return { passed: false, found };
   // Rests decide where there were some; otherwise only a load that hardly scatters can.

@@ -1,16 +1,26 @@
 /** What the clients of a soak measure, in memory that does not grow with the length of the soak. */
 import { createHistogram } from 'node:perf_hooks';
+import type { LoopClock } from '../rig/loop-clock.js';
+import type { Arrival } from '../rig/playback.js';
 import { Counts, faultKinds, type Charges, type Fault, type FaultKind, type Quantiles } from './measures.js';
-import type { DryVerdict } from './plausible.js';
 
 /** Faults of a kind that are reported; the others are only counted. */
-export const faultsReportedMax = 20;
+const faultsReportedMax = 20;
 
 /** In an overload, an admitted reply is spoilt by later first audio, or by a longer gap. */
 const spoilt = { firstAudioMs: 300, dryMs: 100 } as const;
 
-/** A reply, which counts as spoilt once. */
+/** A player's own buffer covers a shorter gap. */
+const toleranceMs = 20;
+/** From the end of the text to its audio. */
+const firstAudioMs = 200;
+
+/** A reply that a listener hears; it counts as spoilt once. */
 export interface Reply {
+  /** Its client, and its context or request. */
+  readonly where: string;
+  /** When its text was complete; `null`: not yet. */
+  completeMs: number | null;
   isSpoilt: boolean;
 }
 
@@ -27,15 +37,9 @@ export class Durations {
   }
 
   quantiles(): Quantiles {
-    const { count } = this.#histogram;
+    const { count, max } = this.#histogram;
     const ms = (percentile: number) => (count === 0 ? 0 : this.#histogram.percentile(percentile) / 1000);
-    return {
-      p50: ms(50),
-      p95: ms(95),
-      p99: ms(99),
-      max: count === 0 ? 0 : this.#histogram.max / 1000,
-      count,
-    };
+    return { p50: ms(50), p95: ms(95), p99: ms(99), max: count === 0 ? 0 : max / 1000, count };
   }
 }
 
@@ -44,21 +48,29 @@ const countNames = Object.keys(new Counts()) as (keyof Counts)[];
 const gauges: readonly (keyof Counts)[] = ['sockets', 'streams'];
 
 export class Meter extends Counts {
-  readonly firstAudio = new Durations();
-  readonly stepFirstAudio = new Durations();
+  readonly #firstAudio = new Durations();
   readonly #faults = new Map<FaultKind, number>();
   readonly #reported = new Map<string, number>();
   readonly #charges = new Map<string, { min: number; max: number }>();
+  readonly #clock: LoopClock;
   readonly #onFault: (fault: Fault) => void;
   readonly #startedMs: number;
   /** Another program on the machine delays audio now: nothing late is judged. */
   isDisturbed = false;
 
-  /** @param onFault receives the first faults of each kind */
-  constructor(startedMs: number, onFault: (fault: Fault) => void) {
+  /**
+   * @param clock of the clients' own process
+   * @param onFault receives the first faults of each kind
+   */
+  constructor(startedMs: number, clock: LoopClock, onFault: (fault: Fault) => void) {
     super();
     this.#startedMs = startedMs;
+    this.#clock = clock;
     this.#onFault = onFault;
+  }
+
+  get firstAudioMs(): Quantiles {
+    return this.#firstAudio.quantiles();
   }
 
   get faults(): Record<FaultKind, number> {
@@ -76,7 +88,7 @@ export class Meter extends Counts {
 
   /** Sets counts and measures to zero, except gauges and faults. */
   reset(): void {
-    this.firstAudio.reset();
+    this.#firstAudio.reset();
     for (const name of countNames) if (!gauges.includes(name)) this[name] = 0;
     this.#reported.delete('underruns');
   }
@@ -86,28 +98,45 @@ export class Meter extends Counts {
     this.#report(kind, where, what);
   }
 
-  /** A listener had nothing to play. */
-  dry(where: string, { kind, lateMs }: DryVerdict, reply: Reply): void {
-    this.dryMsMax = Math.max(this.dryMsMax, lateMs);
-    const isUnjudged = kind === 'unjudged' || (kind === 'underrun' && this.isDisturbed);
-    if (isUnjudged) this.unjudged++;
-    if (kind !== 'underrun' || isUnjudged) return;
-    this.underruns++;
-    if (lateMs > spoilt.dryMs) this.#spoil(reply);
-    this.#report('underruns', where, `audio came ${lateMs.toFixed(0)} ms late`);
+  /**
+   * Audio of a reply has come.
+   *
+   * @param waitedMs for first audio, from the end of its text; `null` if the text was not complete
+   */
+  hear(
+    reply: Reply,
+    arrival: Arrival | null,
+    nowMs: number,
+    waitedMs = reply.completeMs === null ? null : nowMs - reply.completeMs,
+  ): void {
+    if (arrival?.kind === 'first') this.#first(reply, waitedMs);
+    if (arrival?.kind === 'dry') this.#dry(reply, arrival.sinceMs, nowMs);
   }
 
-  /** @param ms from the end of the reply's text; `null` if the text was not complete */
-  heardFirst(where: string, ms: number | null, reply: Reply): void {
+  #first(reply: Reply, ms: number | null): void {
     this.heard++;
     if (this.isDisturbed) this.disturbed++;
     if (ms === null || this.isDisturbed) return;
     if (ms > spoilt.firstAudioMs) {
       this.#spoil(reply);
-      this.#report('underruns', where, `first audio came after ${ms.toFixed(0)} ms`);
+      this.#report('underruns', reply.where, `first audio came after ${ms.toFixed(0)} ms`);
     }
-    this.firstAudio.record(ms);
-    this.stepFirstAudio.record(ms);
+    this.#firstAudio.record(ms);
+  }
+
+  /** Its listener had nothing to play: an underrun, if the text was there in time and so were we. */
+  #dry(reply: Reply, sinceMs: number, nowMs: number): void {
+    if (reply.completeMs === null || nowMs - sinceMs <= toleranceMs) return;
+    const lateMs = nowMs - Math.max(sinceMs, reply.completeMs + firstAudioMs);
+    if (lateMs <= toleranceMs) return;
+    this.dryMsMax = Math.max(this.dryMsMax, lateMs);
+    if (this.isDisturbed || this.#clock.latenessMs(sinceMs, nowMs) >= lateMs - toleranceMs) {
+      this.unjudged++;
+      return;
+    }
+    this.underruns++;
+    if (lateMs > spoilt.dryMs) this.#spoil(reply);
+    this.#report('underruns', reply.where, `audio came ${lateMs.toFixed(0)} ms late`);
   }
 
   /** Text that the service may charge for. */

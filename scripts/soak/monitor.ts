@@ -1,12 +1,13 @@
 /** Watches the service of a soak from outside: facts of its process, its metrics, its answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
+import { parseSamples, sumOf } from '../rig/exposition.js';
 import { exchange } from '../rig/http.js';
-import { parseSamples, sumOf, type Sample } from '../rig/exposition.js';
-import { readCpuTimes, readMemory } from '../rig/process-facts.js';
+import { machineBusyMs } from '../rig/machine.js';
+import { readCpuMsWithEnded, readMemory } from '../rig/process-facts.js';
 import type { Service, Status } from '../rig/service.js';
 import { Collector } from './collector.js';
-import type { AtRest, ServiceSample } from './measures.js';
+import type { AtRest, LoadTick, Phase, ServiceSample, Step } from './measures.js';
 import { Durations } from './meter.js';
 import type { MemoryAccess } from './phases.js';
 
@@ -27,19 +28,40 @@ export interface MonitorParts {
   readonly opsUrl: string | null;
 }
 
+/** Milliseconds so far; a step is the difference of two. */
+interface Reading {
+  readonly atMs: number;
+  readonly audioMs: number;
+  readonly loadMs: number;
+  /** Of all cores of the machine. */
+  readonly busyMs: number;
+  readonly serviceMs: number | null;
+}
+
 export class Monitor {
   readonly #parts: MonitorParts;
+  readonly #collector: Collector | null;
   readonly #probes = new Durations();
-  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #timers: NodeJS.Timeout[];
   readonly #faults: string[] = [];
+  readonly #startedMs = performance.now();
   #asked = 0;
   #missed = 0;
-  readonly #collector: Collector | null;
+  #reading: Reading;
 
-  constructor(parts: MonitorParts) {
+  private constructor(parts: MonitorParts, collector: Collector | null) {
     this.#parts = parts;
+    this.#collector = collector;
+    this.#reading = this.#read(0, 0);
+    this.#timers = [
+      setInterval(() => void this.#probe(), probeMs),
+      setInterval(() => void this.status(), statusEveryMs),
+    ];
+  }
+
+  static async start(parts: MonitorParts): Promise<Monitor> {
     const url = parts.service?.inspectorUrl ?? null;
-    this.#collector = url === null ? null : new Collector(url);
+    return new Monitor(parts, url === null ? null : await Collector.connect(url));
   }
 
   /** At rest: where the process is ours and the system reports its memory. Otherwise a metric may report it. */
@@ -49,25 +71,19 @@ export class Monitor {
     return opsUrl === null ? 'nowhere' : 'under load';
   }
 
-  start(): void {
-    this.#timers.push(setInterval(() => void this.#probe(), probeMs));
-    this.#timers.push(setInterval(() => void this.status(), statusEveryMs));
-  }
-
   /** Idempotent. */
   stop(): void {
     for (const timer of this.#timers) clearInterval(timer);
     this.#collector?.close();
   }
 
-  /** Questions, and those without a good answer in time. */
-  get answers(): { readonly asked: number; readonly missed: number; readonly faults: readonly string[] } {
-    return { asked: this.#asked, missed: this.#missed, faults: this.#faults };
-  }
-
-  /** Of all probes. */
-  get probes() {
-    return this.#probes.quantiles();
+  /** Questions, and those without a good answer in time; and how long the probes took. */
+  get answers() {
+    const { count, max, p50, p99 } = this.#probes.quantiles();
+    return {
+      ...{ asked: this.#asked, missed: this.#missed, faults: this.#faults },
+      probes: { count, max, p50, p99 },
+    };
   }
 
   /** By SIGUSR2. @returns `null` without an answer, or where the service runs elsewhere */
@@ -82,21 +98,42 @@ export class Monitor {
   }
 
   async sample(): Promise<ServiceSample> {
-    const { service } = this.#parts;
-    const samples = await this.#scrape();
+    const { opsUrl, service } = this.#parts;
+    const text = opsUrl === null ? null : await this.#get(`${opsUrl}/metrics`);
+    const samples = text === null ? [] : parseSamples(text);
     const metric = (name: string, labels?: Readonly<Record<string, string>>) => sumOf(samples, name, labels);
     const memory = service === null ? null : readMemory(service.pid);
     const delay = metric('syrinx_event_loop_delay_seconds', { percentile: '99' });
     return {
       pssBytes: memory?.pssBytes ?? metric('syrinx_pss_bytes'),
       frontHeapBytes: metric('nodejs_heap_size_used_bytes'),
-      cpu: service === null ? null : readCpuTimes(service.pid),
       loopDelayP99Ms: delay === null ? null : delay * 1000,
-      streams: metric('syrinx_streams'),
-      contexts: metric('syrinx_contexts'),
+      serviceStreams: metric('syrinx_streams'),
+      serviceContexts: metric('syrinx_contexts'),
       serviceUnderruns: metric('syrinx_underruns_total'),
       serviceChunks: metric('syrinx_playback_lag_seconds_count'),
       threadRestarts: metric('syrinx_thread_restarts_total'),
+    };
+  }
+
+  /** A row of the time series: what the service is like now, and what was used since the last row. */
+  async step(tick: LoadTick, phase: Phase): Promise<Step> {
+    const sample = await this.sample();
+    const before = this.#reading;
+    const after = this.#read(tick.audioMs, tick.cpuMs);
+    this.#reading = after;
+    const ms = Math.max(1, after.atMs - before.atMs);
+    // After a reset between the two, the count began at zero.
+    const audioMs = after.audioMs - (after.audioMs >= before.audioMs ? before.audioMs : 0);
+    const serviceMs =
+      before.serviceMs === null || after.serviceMs === null ? null : after.serviceMs - before.serviceMs;
+    const loadMs = after.loadMs - before.loadMs;
+    const othersMs = after.busyMs - before.busyMs - loadMs - (serviceMs ?? 0);
+    return {
+      ...{ atMs: Math.round(after.atMs - this.#startedMs), phase, ...sample },
+      ...{ streams: tick.streams, speechPerSecond: audioMs / ms, loadCpu: loadMs / ms },
+      serviceCpu: serviceMs === null ? null : serviceMs / ms,
+      othersCpu: serviceMs === null ? null : Math.max(0, othersMs / ms),
     };
   }
 
@@ -107,19 +144,19 @@ export class Monitor {
    *
    * @returns `null` where the memory cannot be read
    */
-  async memoryAtRest(): Promise<Omit<AtRest, 'atMs'> | null> {
+  async memoryAtRest(): Promise<AtRest | null> {
     const { service } = this.#parts;
     if (service === null || this.#collector === null) return null;
     this.#asked++;
-    let least: Omit<AtRest, 'atMs'> | null = null;
+    let least: AtRest | null = null;
     try {
       await this.#collector.collect();
       for (let look = 0; look < looksAtRest; look++) {
         await sleep(betweenLooksMs);
         const kept = await this.#collector.collect();
-        const memory = readMemory(service.pid);
-        if (memory === null) return null;
-        if (memory.pssBytes < (least?.pssBytes ?? Infinity)) least = { pssBytes: memory.pssBytes, kept };
+        const pssBytes = readMemory(service.pid)?.pssBytes ?? Infinity;
+        const atMs = Math.round(performance.now() - this.#startedMs);
+        if (pssBytes < (least?.pssBytes ?? Infinity)) least = { atMs, pssBytes, kept };
       }
     } catch (error) {
       this.#miss(`the inspector: ${error instanceof Error ? error.message : String(error)}`);
@@ -128,17 +165,16 @@ export class Monitor {
     return least;
   }
 
+  #read(audioMs: number, loadMs: number): Reading {
+    const { service } = this.#parts;
+    const serviceMs = service === null ? null : readCpuMsWithEnded(service.pid);
+    return { atMs: performance.now(), audioMs, loadMs, busyMs: machineBusyMs(), serviceMs };
+  }
+
   async #probe(): Promise<void> {
     const startedMs = performance.now();
     if ((await this.#get(`${this.#parts.baseUrl}/healthz`)) === null) return;
     this.#probes.record(performance.now() - startedMs);
-  }
-
-  async #scrape(): Promise<readonly Sample[]> {
-    const { opsUrl } = this.#parts;
-    if (opsUrl === null) return [];
-    const text = await this.#get(`${opsUrl}/metrics`);
-    return text === null ? [] : parseSamples(text);
   }
 
   async #get(url: string): Promise<string | null> {

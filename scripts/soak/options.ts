@@ -1,21 +1,20 @@
 /** The command line of a soak. */
 import { parseCommandLine, UsageError } from '../../src/command-line.js';
 import type { VoiceSet } from './measures.js';
-import { calibration, defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from './phases.js';
+import { defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from './phases.js';
 import { clientsPerKey } from './population.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
-                   [--share F | --load F] [--warm-up N] [--rests N] [--out FOLDER]
+                   [--load F] [--warm-up N] [--rests N] [--out FOLDER]
                    [--voices shipped|mixed | --hosts 3]
                    [--url URL --key K[,K...] [--ops-url URL]]
 
   --minutes N    minutes to measure (default 10); start, calibration, warm-up, rests and end come on top
   --sockets N    idle WebSockets (default 2000)
-  --contexts N   clients that stream over WebSockets in real time; by default a part of the number that this machine
-                 can serve, which calibration finds
-  --share F      that part, from 0.05 to 1 (default 0.4). Near 1, late audio may be a lack of capacity.
-  --load F       that part, from 0.05 to 20, with a service that refuses what it cannot carry: 2 is twice as much as the
-                 machine carries. Below 1 the service may not refuse, and from 1 on refusals are counted, and what is
+  --contexts N   clients that stream over WebSockets in real time; by default 40 % of the number that this machine can
+                 serve, which calibration finds
+  --load F       another part of that number, from 0.05 to 20, with a service that refuses what it cannot carry: 2 is twice
+                 as much as the machine carries. Below 1 the service may not refuse, and from 1 on refusals are counted, and what is
                  admitted is judged by the bars of an overload. With --contexts it only says which bars count.
   --warm-up N    minutes of the same load before, in which memory is not judged (default ${defaultWarmUpMinutes} where memory
                  is judged, which needs ${minutesToJudgeMemory} minutes or more, else 0)
@@ -46,8 +45,6 @@ export interface SoakOptions {
   readonly sockets: number;
   /** `null`: calibration decides. */
   readonly contexts: number | null;
-  /** Of the clients that the machine can serve; not used with `contexts`. */
-  readonly share: number;
   /** A part or a multiple of the capacity, in which the service may refuse; `null`: it may not. */
   readonly load: number | null;
   /** `null`: the default. */
@@ -77,12 +74,6 @@ const whole = (name: string, text: string, max: number): number => {
   return value;
 };
 
-const voiceSet = (text: string): VoiceSet => {
-  if (text !== 'shipped' && text !== 'mixed')
-    throw new UsageError(`--voices is shipped or mixed, not "${text}"`);
-  return text;
-};
-
 const parse = (args: readonly string[]) =>
   parseCommandLine({
     args: [...args],
@@ -90,7 +81,6 @@ const parse = (args: readonly string[]) =>
       minutes: { type: 'string', default: '10' },
       sockets: { type: 'string', default: '2000' },
       contexts: { type: 'string' },
-      share: { type: 'string' },
       load: { type: 'string' },
       'warm-up': { type: 'string' },
       rests: { type: 'string' },
@@ -120,55 +110,46 @@ const readRemote = (values: ReturnType<typeof parse>): Remote | null => {
   return { url: new URL(url), keys, opsUrl: opsUrl?.replace(/\/$/, '') ?? null };
 };
 
-/** A soak that judges memory begins with more clients than were asked for; they need slots too. */
-const refuseTooManyClients = (options: SoakOptions, { keys, opsUrl }: Remote): void => {
-  const { surge } = phasesOf(options, opsUrl === null ? 'nowhere' : 'under load');
-  const contexts = options.contexts === null ? 1 : Math.ceil(options.contexts * (surge?.factor ?? 1));
-  const clients = contexts + options.streams;
-  if (clients > keys.length * clientsPerKey)
-    throw new UsageError(
-      `--contexts and --streams make ${clients} clients${surge === null || options.contexts === null ? '' : ' at most'}, ` +
-        `and a key serves ${clientsPerKey}: give more keys, separated by commas, or use fewer clients`,
-    );
-};
-
 /** @throws {UsageError} */
 export const readOptions = (args: readonly string[]): SoakOptions => {
   const values = parse(args);
-  if (values.share !== undefined && values.contexts !== undefined)
-    throw new UsageError('--share is a part of what calibration finds, and --contexts is the number itself');
-  if (values.load !== undefined && [values.share, values.url].some((text) => text !== undefined))
-    throw new UsageError('--load goes without --share and --url');
-  if (values.voices === 'mixed' && (values.url !== undefined || values.load !== undefined))
-    throw new UsageError('--voices mixed goes without --url and --load');
-  if (values.hosts !== undefined && values.hosts !== '3')
-    throw new UsageError(`--hosts is 3, not "${values.hosts}"`);
-  if (
-    values.hosts !== undefined &&
-    (values.url !== undefined || values.load !== undefined || values.voices === 'mixed')
-  )
-    throw new UsageError('--hosts goes without --url, --load and --voices mixed');
-  if (values.rests !== undefined && values.hosts !== undefined)
-    throw new UsageError('--rests reads the memory of one service: it goes without --hosts');
-  if (values.rests !== undefined && values.url !== undefined)
-    throw new UsageError(
-      '--rests needs a service that the soak starts, because a rest reads the memory of its process',
-    );
+  const { contexts, hosts, load, rests, url, voices, 'warm-up': warmUp } = values;
+  if (voices !== 'shipped' && voices !== 'mixed')
+    throw new UsageError(`--voices is shipped or mixed, not "${voices}"`);
+  if (hosts !== undefined && hosts !== '3') throw new UsageError(`--hosts is 3, not "${hosts}"`);
+  const kinds = {
+    '--url': url !== undefined,
+    '--load': load !== undefined,
+    '--voices mixed': voices === 'mixed',
+  };
+  const asked = Object.entries({ ...kinds, '--hosts': hosts !== undefined }).filter(([, isAsked]) => isAsked);
+  if (asked.length > 1)
+    throw new UsageError(`${asked.map(([name]) => name).join(' and ')} do not go together`);
+  if (rests !== undefined && (hosts ?? url) !== undefined)
+    throw new UsageError('--rests reads the memory of one service that the soak starts');
   const options: SoakOptions = {
     minutes: number('minutes', values.minutes, 0.05, 100_000),
     sockets: whole('sockets', values.sockets, 16_000),
-    contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
-    share: values.share === undefined ? calibration.share : number('share', values.share, 0.05, 1),
-    load: values.load === undefined ? null : number('load', values.load, 0.05, 20),
-    warmUpMinutes: values['warm-up'] === undefined ? null : number('warm-up', values['warm-up'], 0, 100_000),
-    rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
+    contexts: contexts === undefined ? null : whole('contexts', contexts, 4_000),
+    load: load === undefined ? null : number('load', load, 0.05, 20),
+    warmUpMinutes: warmUp === undefined ? null : number('warm-up', warmUp, 0, 100_000),
+    rests: rests === undefined ? null : whole('rests', rests, 1_000),
     streams: whole('streams', values.streams, 1_000),
-    voiceSet: voiceSet(values.voices),
-    hosts: values.hosts !== undefined,
+    voiceSet: voices,
+    hosts: hosts !== undefined,
     seed: whole('seed', values.seed, 2 ** 32 - 1),
     out: values.out,
     remote: readRemote(values),
   };
-  if (options.remote !== null) refuseTooManyClients(options, options.remote);
+  const { remote, streams } = options;
+  if (remote === null) return options;
+  // A soak that judges memory begins with more clients than were asked for; they need slots too.
+  const { surge } = phasesOf(options, remote.opsUrl === null ? 'nowhere' : 'under load');
+  const clients = Math.ceil((options.contexts ?? 1) * (surge?.factor ?? 1)) + streams;
+  if (clients > remote.keys.length * clientsPerKey)
+    throw new UsageError(
+      `--contexts and --streams make ${clients} clients at most, and a key serves ${clientsPerKey}: ` +
+        'give more keys, separated by commas, or use fewer clients',
+    );
   return options;
 };

@@ -1,86 +1,54 @@
 /** The phases of a soak: the search for the number of clients that this machine can serve, and how long the others last. */
-import { searchCapacity, type SearchSettings } from '../rig/capacity-search.js';
+import { searchCapacity } from '../rig/capacity-search.js';
 import type { LoadTick } from './measures.js';
 
-export const calibration = {
-  /** A load that fails leaves clients that still speak, so the search does not go back from there. */
-  search: { first: 16, growth: 1.4, refinements: 0, trials: 2, secondThoughts: 0 },
-  /** Per number of clients, before it is judged: clients begin, others leave. */
-  settleMs: 4_000,
-  lookMs: 7_000,
-  firstAudioP99MsMax: 120,
-  loopLateP99MsMax: 60,
-  /** For surplus clients to leave. */
-  settlesMax: 15,
-  /** Of the last number that held, unless `--share` or `--load` says otherwise. */
-  share: 0.4,
-} as const satisfies { readonly search: Omit<SearchSettings, 'max'> } & Record<string, unknown>;
+/** A load that fails leaves clients that still speak, so the search does not go back from there. */
+const search = { first: 16, growth: 1.4, refinements: 0, trials: 2, secondThoughts: 0 } as const;
+/** Per number of clients, before it is judged: clients begin, others leave. */
+const settleMs = 4_000;
+const lookMs = 7_000;
+const firstAudioP99MsMax = 120;
+const loopLateP99MsMax = 60;
+/** For surplus clients to leave. */
+const settlesMax = 15;
 
-export interface Calibrated {
-  readonly contexts: number;
-  /** The part of `held` that is used. */
-  readonly share: number;
-  /** The last number that held, and why the next did not; `null`: no further number was tried. */
-  readonly held: number;
-  readonly trouble: string | null;
-}
-
-export interface CalibrateParts {
-  readonly max: number;
-  /** The part of what held that is used. */
-  readonly share: number;
-  /** Resolves when so many clients run. */
-  readonly populate: (contexts: number) => Promise<void>;
-  /** What the load reports in that time, with counts from zero. */
-  readonly look: (ms: number) => Promise<readonly LoadTick[]>;
-  readonly onStep: (contexts: number, trouble: string | null) => void;
-}
+/** What the load counts in so many milliseconds. */
+type Look = (ms: number) => Promise<LoadTick>;
 
 /** @returns what is wrong; `null`: nothing */
-export const troubleOf = (ticks: readonly LoadTick[]): string | null => {
-  const last = ticks.at(-1);
-  if (last === undefined) return 'the load does not report';
-  if (last.underruns > 0) return `${last.underruns} underruns`;
-  if (last.refusals > 0) return `${last.refusals} refused`;
-  const most = (pick: (tick: LoadTick) => number) => Math.max(...ticks.map(pick));
-  const firstAudioMs = most(({ firstAudioMs: { p99 } }) => p99);
-  if (firstAudioMs > calibration.firstAudioP99MsMax) return `first audio p99 ${firstAudioMs.toFixed(0)} ms`;
-  const lateMs = most(({ loopLateMs: { p99 } }) => p99);
-  return lateMs > calibration.loopLateP99MsMax ? `the load is late by ${lateMs.toFixed(0)} ms` : null;
-};
-
-/** Adds clients until first audio is late, a listener has an underrun or is refused, or the load itself is late. */
-export const calibrate = async ({
-  look,
-  max,
-  onStep,
-  populate,
-  share,
-}: CalibrateParts): Promise<Calibrated> => {
-  let trouble: string | null = null;
-  const { held, failed } = await searchCapacity({ ...calibration.search, max }, async (contexts) => {
-    await populate(contexts);
-    await look(calibration.settleMs);
-    const found = troubleOf(await look(calibration.lookMs));
-    trouble = found ?? trouble;
-    onStep(contexts, found);
-    return found === null;
-  });
-  const contexts = Math.max(1, Math.floor(held * share));
-  return { contexts, share, held, trouble: failed === null ? null : trouble };
+const troubleOf = ({ firstAudioMs, loopLateMs, refusals, underruns }: LoadTick): string | null => {
+  if (underruns > 0) return `${underruns} underruns`;
+  if (refusals > 0) return `${refusals} refused`;
+  if (firstAudioMs.p99 > firstAudioP99MsMax) return `first audio p99 ${firstAudioMs.p99.toFixed(0)} ms`;
+  return loopLateMs.p99 > loopLateP99MsMax ? `the load is late by ${loopLateMs.p99.toFixed(0)} ms` : null;
 };
 
 /**
- * Waits until everything that the largest number of clients asked for is spoken.
- * @returns what is still wrong in the end; `null`: nothing
+ * Adds clients until first audio is late, a listener has an underrun or is refused, or the load itself is late.
+ *
+ * @returns the last number that held; 0: not a single client
  */
-export const settle = async (look: CalibrateParts['look']): Promise<string | null> => {
-  let trouble: string | null = null;
-  for (let i = 0; i < calibration.settlesMax; i++) {
-    trouble = troubleOf(await look(calibration.settleMs));
-    if (trouble === null) return null;
-  }
-  return trouble;
+export const calibrate = async (
+  max: number,
+  populate: (contexts: number) => Promise<void>,
+  look: Look,
+  say: (line: string) => void,
+): Promise<number> => {
+  const { held } = await searchCapacity({ ...search, max }, async (contexts) => {
+    await populate(contexts);
+    await look(settleMs);
+    const trouble = troubleOf(await look(lookMs));
+    say(`${contexts} streaming clients ${trouble === null ? 'held' : `did not hold: ${trouble}`}`);
+    return trouble === null;
+  });
+  return held;
+};
+
+/** Waits until everything that the largest number of clients asked for is spoken. */
+export const settle = async (look: Look, say: (line: string) => void): Promise<void> => {
+  let trouble = troubleOf(await look(settleMs));
+  for (let i = 1; trouble !== null && i < settlesMax; i++) trouble = troubleOf(await look(settleMs));
+  if (trouble !== null) say(`the load of the calibration has not settled (${trouble})`);
 };
 
 /** When the memory of the service's process can be read. */

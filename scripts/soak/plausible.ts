@@ -1,6 +1,6 @@
 /**
  * What is plausible: how long words and silences are in every voice of the service, so that a lost or doubled chunk shows
- * in formats that do not number theirs (measured, with room on both sides); and which gap in playback is an underrun.
+ * in formats that do not number theirs (measured, with room on both sides).
  */
 import type { AudioFormat } from '../../src/api/formats.js';
 import type { Range } from '../rig/context-check.js';
@@ -57,38 +57,3 @@ const plausibleOf: Readonly<Record<VoiceSet, Plausible>> = {
 
 export const plausible = ({ voiceSet = 'shipped' }: Pick<Target, 'voiceSet'> = {}): Plausible =>
   plausibleOf[voiceSet];
-
-/** Kinds of moments without audio. `early`: the text was not sent yet, or only just, so that there could be no audio. */
-export type DryKind = 'none' | 'early' | 'unjudged' | 'underrun';
-
-export interface DryMoment {
-  /** When audio ran out, and when more came. */
-  readonly sinceMs: number;
-  readonly untilMs: number;
-  /** When the text of the reply was complete; `null`: not yet. */
-  readonly textCompleteMs: number | null;
-  /** Lateness of the client itself in that time. */
-  readonly clientLateMs: number;
-}
-
-const dryBounds = {
-  /** A player's own buffer covers a shorter gap. */
-  toleranceMs: 20,
-  /** From the end of the text to its audio. */
-  firstAudioMs: 200,
-} as const;
-
-export interface DryVerdict {
-  readonly kind: DryKind;
-  /** Milliseconds by which audio came too late. */
-  readonly lateMs: number;
-}
-
-export const judgeDry = ({ sinceMs, untilMs, textCompleteMs, clientLateMs }: DryMoment): DryVerdict => {
-  const { toleranceMs, firstAudioMs } = dryBounds;
-  if (untilMs - sinceMs <= toleranceMs) return { kind: 'none', lateMs: 0 };
-  if (textCompleteMs === null) return { kind: 'early', lateMs: 0 };
-  const lateMs = untilMs - Math.max(sinceMs, textCompleteMs + firstAudioMs);
-  if (lateMs <= toleranceMs) return { kind: 'early', lateMs: 0 };
-  return { kind: clientLateMs >= lateMs - toleranceMs ? 'unjudged' : 'underrun', lateMs };
-};

@@ -6,41 +6,13 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import { Dice } from '../rig/random.js';
 import { sentences } from '../rig/texts.js';
 
-export interface ReplyPlan {
-  readonly text: string;
-  /** The pace of a language model; `null`: the whole text in one message. */
-  readonly wordsPerSecond: number | null;
-  /** After each sentence, or only after the last. */
-  readonly flushes: 'sentence' | 'reply';
-  /** From the end of playback to the next reply. */
-  readonly pauseMs: number;
-}
-
-/** How a context ends: flushed, then closed; closed with text after the last flush; cancelled in the middle of speech. */
-export type ContextEnding = 'close' | 'close-unflushed' | 'cancel';
-
-export interface ContextPlan {
-  readonly format: AudioFormat;
-  /** An index among the voices, modulo their number. */
-  readonly voice: number;
-  readonly timestamps: boolean;
-  readonly temperature: number | null;
-  readonly replies: readonly ReplyPlan[];
-  readonly ending: ContextEnding;
-  /** Milliseconds into the last reply, for a context that is cut by a cancel or by the end of its socket. */
-  readonly cutAfterMs: number;
-  /** The next context begins while this one speaks its last reply. */
-  readonly overlaps: boolean;
-}
-
 /** `eager` reads at once, `paced` a second ahead of playback, `slow` at half speed, `stalling` stops for seconds. */
 export type Reader = 'eager' | 'paced' | 'slow' | 'stalling';
 
-export const lifeEndings = ['close-frame', 'fin', 'half-close', 'reset'] as const;
-export type LifeEnding = (typeof lifeEndings)[number];
+const lifeEndings = ['close-frame', 'fin', 'half-close', 'reset'] as const;
 
 /** Wrong frames, each of which the service answers with an error. */
-export const wrongFrames = [
+const wrongFrames = [
   'no-object',
   'unknown-context',
   'unknown-voice',
@@ -49,32 +21,6 @@ export const wrongFrames = [
   'binary',
 ] as const;
 export type WrongFrame = (typeof wrongFrames)[number];
-
-export interface LifePlan {
-  readonly reader: Reader;
-  readonly contexts: readonly ContextPlan[];
-  readonly ending: LifeEnding;
-  /** It ends in the middle of the last reply of its last context. */
-  readonly vanishes: boolean;
-  /** A wrong frame before each context, or none. */
-  readonly wrong: readonly (WrongFrame | null)[];
-  /** From the end of this life to the client's next. */
-  readonly pauseMs: number;
-}
-
-export interface HttpPlan {
-  /** `openai` and `openai-events` are of OpenAI's API. */
-  readonly route: 'stream' | 'whole' | 'webhook' | 'openai' | 'openai-events';
-  readonly format: AudioFormat;
-  readonly voice: number;
-  readonly timestamps: boolean;
-  readonly text: string;
-  /** Milliseconds from the request to its abort. */
-  readonly abortAfterMs: number | null;
-  /** What is wrong with the request; it decides the status. */
-  readonly wrong: 'voice' | 'body' | 'key' | null;
-  readonly pauseMs: number;
-}
 
 const shortTexts = [
   'Sure.',
@@ -123,29 +69,38 @@ const slowFormats: readonly AudioFormat[] = [
 const textOf = (dice: Dice, sentences: number): string =>
   Array.from({ length: sentences }, () => dice.pick(texts)).join(' ');
 
-export const drawReply = (dice: Dice, isSlow: boolean): ReplyPlan => ({
+export const drawReply = (dice: Dice, isSlow: boolean) => ({
   text: textOf(
     dice,
     isSlow ? dice.between(12, 24) : dice.chance(0.1) ? dice.between(6, 10) : dice.between(1, 4),
   ),
+  /** The pace of a language model; `null`: the whole text in one message. */
   wordsPerSecond: dice.chance(0.75) ? dice.within(8, 40) : null,
+  /** After each sentence, or only after the last. */
   flushes: dice.chance(0.3) ? 'sentence' : 'reply',
+  /** From the end of playback to the next reply. */
   pauseMs: dice.chance(0.3) ? dice.within(500, 4_000) : dice.within(50, 500),
 });
+export type ReplyPlan = ReturnType<typeof drawReply>;
 
-const drawContext = (dice: Dice, isTidy: boolean, reader: Reader): ContextPlan => {
+const drawContext = (dice: Dice, isTidy: boolean, reader: Reader) => {
   const isSlow = reader === 'slow' || reader === 'stalling';
   return {
     format: dice.pick(isSlow ? slowFormats : formats),
+    /** An index among the voices, modulo their number. */
     voice: dice.between(0, 1_000),
     timestamps: dice.chance(0.8),
     temperature: dice.chance(0.2) ? dice.within(0.5, 2) : null,
     replies: Array.from({ length: isSlow ? 1 : dice.between(1, 6) }, () => drawReply(dice, isSlow)),
+    /** Flushed, then closed; closed with text after the last flush; cancelled in the middle of speech. */
     ending: dice.chance(0.2) ? 'close-unflushed' : !isTidy && dice.chance(0.4) ? 'cancel' : 'close',
+    /** Milliseconds into the last reply, for a context that is cut by a cancel or by the end of its socket. */
     cutAfterMs: dice.within(100, 4_000),
+    /** The next context begins while this one speaks its last reply. */
     overlaps: reader === 'eager' && dice.chance(0.3),
-  };
+  } as const;
 };
+export type ContextPlan = ReturnType<typeof drawContext>;
 
 const readerOf = (dice: Dice): Reader => {
   const share = dice.within(0, 1);
@@ -157,7 +112,7 @@ const readerOf = (dice: Dice): Reader => {
 /** Every other client is tidy: everything it sends is spoken, so that the use of its key is known to the character. */
 export const isTidy = (client: number): boolean => client % 2 === 0;
 
-export const drawLife = (seed: number, client: number, life: number): LifePlan => {
+export const drawLife = (seed: number, client: number, life: number) => {
   const dice = new Dice(seed, 1, client, life);
   const tidy = isTidy(client);
   const reader = readerOf(dice);
@@ -166,32 +121,38 @@ export const drawLife = (seed: number, client: number, life: number): LifePlan =
     reader,
     contexts,
     ending: dice.pick(lifeEndings),
+    /** It ends in the middle of the last reply of its last context. */
     vanishes: !tidy && dice.chance(0.4),
+    /** A wrong frame before each context, or none. */
     wrong: contexts.map(() => (dice.chance(0.08) ? dice.pick(wrongFrames) : null)),
+    /** From the end of this life to the client's next. */
     pauseMs: dice.within(50, 1_500),
   };
 };
+export type LifePlan = ReturnType<typeof drawLife>;
 
-const drawRequest = (dice: Dice): Pick<HttpPlan, 'text' | 'abortAfterMs' | 'wrong' | 'pauseMs'> => ({
+const drawRequest = (dice: Dice) => ({
   text: textOf(dice, dice.between(1, 6)),
+  /** Milliseconds from the request to its abort. */
   abortAfterMs: dice.chance(0.15) ? dice.within(1, 1_500) : null,
+  /** What is wrong with the request; it decides the status. */
   wrong: dice.chance(0.06) ? dice.pick(['voice', 'body', 'key'] as const) : null,
   pauseMs: dice.within(100, 3_000),
 });
 
-export const drawHttp = (seed: number, client: number, request: number): HttpPlan => {
+export const drawHttp = (seed: number, client: number, request: number) => {
   const dice = new Dice(seed, 2, client, request);
   const route = dice.chance(0.6) ? 'stream' : dice.chance(0.7) ? 'whole' : 'webhook';
   return {
     route,
     format:
       route === 'webhook'
-        ? { encoding: 'pcm', sampleRateHz: dice.pick([8_000, 16_000]) }
+        ? ({ encoding: 'pcm', sampleRateHz: dice.pick([8_000, 16_000]) } as const)
         : dice.pick(formats),
     voice: dice.between(0, 1_000),
     timestamps: route !== 'webhook' && dice.chance(0.6),
     ...drawRequest(dice),
-  };
+  } as const;
 };
 
 /** OpenAI's API has one rate. The check of samples needs whole ones, so other formats are asked for as events. */
@@ -203,7 +164,7 @@ const openAiEventFormats: readonly AudioFormat[] = [
   { encoding: 'aac', sampleRateHz: 24_000, bitrateKbps: 96 },
 ];
 
-export const drawOpenAi = (seed: number, client: number, request: number): HttpPlan => {
+export const drawOpenAi = (seed: number, client: number, request: number) => {
   const dice = new Dice(seed, 5, client, request);
   const isEvents = dice.chance(0.6);
   return {
@@ -212,34 +173,26 @@ export const drawOpenAi = (seed: number, client: number, request: number): HttpP
     voice: dice.between(0, 1_000),
     timestamps: false,
     ...drawRequest(dice),
-  };
+  } as const;
 };
+export type HttpPlan = ReturnType<typeof drawHttp> | ReturnType<typeof drawOpenAi>;
 
 /** A connection of a voice assistant. */
-export interface AssistantPlan {
-  readonly texts: readonly {
-    readonly text: string;
-    /** The pace of a language model; `null`: the whole text in one event. */
-    readonly wordsPerSecond: number | null;
-    readonly voice: number;
-  }[];
-  /** Milliseconds into the last text, until the assistant is gone; `null`: it hears it to its end. */
-  readonly vanishesAfterMs: number | null;
-  readonly pauseMs: number;
-}
-
-export const drawAssistant = (seed: number, client: number, life: number): AssistantPlan => {
+export const drawAssistant = (seed: number, client: number, life: number) => {
   const dice = new Dice(seed, 6, client, life);
   return {
     texts: Array.from({ length: dice.between(1, 3) }, () => ({
       text: textOf(dice, dice.between(1, 4)),
+      /** The pace of a language model; `null`: the whole text in one event. */
       wordsPerSecond: dice.chance(0.5) ? dice.within(8, 40) : null,
       voice: dice.between(0, 1_000),
     })),
+    /** Milliseconds into the last text, until the assistant is gone; `null`: it hears it to its end. */
     vanishesAfterMs: dice.chance(0.3) ? dice.within(10, 2_000) : null,
     pauseMs: dice.within(100, 3_000),
   };
 };
+export type AssistantPlan = ReturnType<typeof drawAssistant>;
 
 /** Milliseconds until an idle WebSocket opens and closes a context, for the n-th time. */
 export const drawIdlePauseMs = (seed: number, socket: number, time: number): number =>
@@ -263,10 +216,7 @@ const httpClientsPerKey = 5;
 const slotOf = (client: number, perKey: number): number =>
   2 * Math.floor((client >> 1) / perKey) + (client & 1);
 
-export const keysNeeded = (clients: number): number =>
-  clients === 0 ? 0 : slotOf((clients - 1) | 1, clientsPerKey) + 1;
-export const httpKeysNeeded = (clients: number): number =>
-  clients === 0 ? 0 : slotOf((clients - 1) | 1, httpClientsPerKey) + 1;
+export const keysNeeded = (clients: number): number => 2 * Math.ceil(clients / 2 / clientsPerKey);
 
 /** Clients of dialects, beside so many over HTTP. The keys of the first two kinds follow those; Wyoming has no keys. */
 export const dialectClientsOf = (httpClients: number) => ({
@@ -279,13 +229,10 @@ export const dialectClientsOf = (httpClients: number) => ({
 /** For clients over HTTP, and those of dialects beside them. */
 export const otherKeysNeeded = (httpClients: number): number => {
   const { elevenlabs, openai } = dialectClientsOf(httpClients);
-  return httpKeysNeeded(httpClients + elevenlabs + openai);
+  return 2 * Math.ceil((httpClients + elevenlabs + openai) / 2 / httpClientsPerKey);
 };
 
-/** Shared keys are filled evenly from both ends: none has more than `clientsPerKey` + 1 clients. */
 export const keyOfClient = ({ sockets, isShared }: KeyRing, client: number): string =>
   sockets[(isShared ? client : slotOf(client, clientsPerKey)) % sockets.length]!;
 export const keyOfHttpClient = ({ http, isShared }: KeyRing, client: number): string =>
-  isShared
-    ? http[http.length - 1 - (client % http.length)]!
-    : http[slotOf(client, httpClientsPerKey) % http.length]!;
+  http[(isShared ? client : slotOf(client, httpClientsPerKey)) % http.length]!;

@@ -1,10 +1,6 @@
 /** What a soak does with the service before its load begins and after its load has ended. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { prefixOf } from '../../src/accounts/keys.js';
-import { readConfig } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
 import { storeAt, type StorePlace } from '../../src/store/driver.js';
 import { connect } from '../../src/store/postgres/driver.js';
@@ -12,46 +8,12 @@ import { findDamage } from '../../src/store/postgres/verification.js';
 import { verifyStore } from '../../src/store/sqlite/backup.js';
 import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
 import { readOpenFilesMax } from '../rig/process-facts.js';
-import { freeDialectPorts, Service, type ServiceLog } from '../rig/service.js';
-import { makeMixedPacks } from '../voices/fixtures/mixed.js';
-import type { Findings, Leftovers, StoreFindings } from './invariants.js';
-import type { Monitor } from './monitor.js';
+import type { ServiceLog } from '../rig/service.js';
+import type { Leftovers, LogFindings, StoreFindings } from './invariants.js';
 import type { SoakOptions } from './options.js';
 
 /** Why a soak cannot run on this machine, and what to do about it. */
 export class SoakError extends Error {}
-
-export const soakEnv = (overload: 'late' | 'refuse') => ({ OVERLOAD: overload });
-
-/** The service that a soak or its search for the capacity loads: with as many threads as by default, and all its ports. */
-export const startService = (
-  overload: 'late' | 'refuse',
-  nodeOptions: readonly string[] = [],
-  env: Readonly<Record<string, string>> = {},
-): Promise<Service> => {
-  const { synthesisThreads, actorThreads } = readConfig(process.env);
-  return Service.start({
-    synthesisThreads,
-    actorThreads,
-    env: {
-      ...soakEnv(overload),
-      ...freeDialectPorts,
-      ...env,
-    },
-    nodeOptions,
-    ownGroup: true,
-    showsErrors: true,
-  });
-};
-
-/** @returns a folder of example packs of all formats, which goes with this process */
-export const mixedPacks = async (): Promise<string> => {
-  const scratch = mkdtempSync(join(tmpdir(), 'syrinx-soak-'));
-  process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
-  const models = join(scratch, 'models');
-  await makeMixedPacks(models);
-  return models;
-};
 
 const ask = (baseUrl: string, request: RequestParts): Promise<Answer> => {
   const { hostname, port } = new URL(baseUrl);
@@ -98,32 +60,16 @@ export const waitForLeftovers = async (read: () => Promise<Leftovers>): Promise<
   for (;;) {
     const leftovers = await read();
     const isOver = Object.values(leftovers).every((value) => value === null || value === 0);
-    if (isOver || performance.now() > endMs) {
-      // For connections of the probes, and those that were just closed.
-      await sleep(500);
-      return leftovers;
-    }
-    await sleep(250);
+    // For connections of the probes, and those that were just closed.
+    await sleep(500);
+    if (isOver || performance.now() > endMs) return leftovers;
   }
 };
-
-/** What the service still has when all clients have left. */
-export const awaitLeftovers = (monitor: Monitor): Promise<Leftovers> =>
-  waitForLeftovers(async () => {
-    const status = await monitor.status();
-    const { streams, contexts } = await monitor.sample();
-    return {
-      requestsInFlight: status?.requestsInFlight ?? null,
-      openContexts: status?.openContexts ?? null,
-      streams,
-      contexts,
-    };
-  });
 
 /** Of the service's log, in the report. */
 const logLinesMax = 20;
 
-export const logFindingsOf = (logs: readonly ServiceLog[]): NonNullable<Findings['log']> => {
+export const logFindingsOf = (logs: readonly ServiceLog[]): LogFindings => {
   const sum = (pick: (log: ServiceLog) => number): number => logs.reduce((all, log) => all + pick(log), 0);
   const lines = logs.flatMap(({ dropLines, errorLines }) => [...errorLines, ...dropLines]);
   return {

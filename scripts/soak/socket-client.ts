@@ -7,12 +7,10 @@ import {
   opcodes,
   SocketClosedError,
   SocketConnection,
-  type Leaving,
   type ServerFrame,
 } from '../rig/socket.js';
-import { SoakClient, type ClientParts } from './client.js';
+import { SoakClient } from './client.js';
 import { ContextRun } from './context-run.js';
-import type { Target } from './measures.js';
 import { drawLife, type LifePlan, type WrongFrame } from './population.js';
 
 /** A stalling reader reads nothing for `stallMs` of every `stallEveryMs`. */
@@ -20,54 +18,41 @@ const stallEveryMs = 12_000;
 const stallMs = 5_000;
 
 /** A frame that the service refuses, and the beginning of its error. */
-const wrongMessage = (wrong: WrongFrame, target: Target): { frame: Buffer; error: string } => {
-  const start = { voice_id: target.voices[0], model_id: 'default' };
-  switch (wrong) {
-    case 'no-object':
-      return { frame: encodeMessage(['no frame']), error: 'invalid frame: ' };
-    case 'unknown-context':
-      return {
-        frame: encodeMessage({ send_text: 'Nobody hears this.', context_id: 'nobody' }),
-        error: 'unknown context_id: nobody',
-      };
-    case 'unknown-voice':
-      return {
-        frame: encodeMessage({ start_context: { ...start, voice_id: 'nobody' } }),
-        error: "Unknown voice 'nobody'",
-      };
-    case 'two-kinds':
-      return { frame: encodeMessage({ send_text: 'Both.', flush: true }), error: 'invalid frame: ' };
-    case 'wrong-format':
-      return {
-        frame: encodeMessage({ start_context: { ...start, response_format: { encoding: 'flac' } } }),
-        error: 'invalid frame: ',
-      };
-    case 'binary':
-      return {
-        frame: encodeFrame(Buffer.alloc(64, 7), { opcode: opcodes.binary }),
-        error: 'invalid frame: binary',
-      };
-  }
+const wrongMessages: Readonly<Record<WrongFrame, { readonly frame: Buffer; readonly error: string }>> = {
+  'no-object': { frame: encodeMessage(['no frame']), error: 'invalid frame: ' },
+  'unknown-context': {
+    frame: encodeMessage({ send_text: 'Nobody hears this.', context_id: 'nobody' }),
+    error: 'unknown context_id: nobody',
+  },
+  'unknown-voice': {
+    frame: encodeMessage({ start_context: { voice_id: 'nobody', model_id: 'default' } }),
+    error: "Unknown voice 'nobody'",
+  },
+  'two-kinds': { frame: encodeMessage({ send_text: 'Both.', flush: true }), error: 'invalid frame: ' },
+  'wrong-format': {
+    frame: encodeMessage({
+      start_context: { voice_id: 'wren', model_id: 'default', response_format: { encoding: 'flac' } },
+    }),
+    error: 'invalid frame: ',
+  },
+  binary: {
+    frame: encodeFrame(Buffer.alloc(64, 7), { opcode: opcodes.binary }),
+    error: 'invalid frame: binary',
+  },
 };
 
 export class SocketClient extends SoakClient {
   readonly #runs = new Map<string, ContextRun>();
-  /** Beginnings of the errors that were provoked, in order. */
-  readonly #provoked: string[] = [];
-  #state: 'connecting' | 'here' | 'leaving' = 'connecting';
-  #sinceMs = 0;
   #life = -1;
-  #plan: LifePlan;
+  #plan: LifePlan | null = null;
+  /** `null`: the service has closed it. */
   #connection: SocketConnection | null = null;
   #readAhead: ReadAhead | null = null;
   #nextContext = 0;
+  /** Beginnings of the errors that were provoked, in order. */
+  #provoked: string[] = [];
   /** It refused to start a context, so it must close the socket. */
   #isServiceStopping = false;
-
-  constructor(parts: ClientParts) {
-    super(parts);
-    this.#plan = drawLife(parts.seed, parts.client, 0);
-  }
 
   /** Its contexts speak to their ends. */
   override stop(): void {
@@ -75,52 +60,60 @@ export class SocketClient extends SoakClient {
     for (const run of this.#runs.values()) run.stop();
   }
 
-  protected override act(nowMs: number): void {
-    if (this.#state === 'here') {
-      this.#live(nowMs);
-      return;
-    }
-    if (nowMs - this.#sinceMs <= this.parts.answerMsMax) return;
-    this.fault('sockets', `no end of ${this.#state}`);
-    this.#connection?.close();
-    this.#end();
-  }
-
   protected override get name(): string {
     return `${this.parts.client}.${this.#life}`;
   }
 
-  protected override begin(nowMs: number): void {
-    const { client, key, seed, meter, target } = this.parts;
-    this.#plan = drawLife(seed, client, ++this.#life);
-    meter.lives++;
-    this.#state = 'connecting';
-    this.#sinceMs = nowMs;
+  protected override async act(): Promise<number> {
+    const { answerMsMax, client, meter, seed, ticks } = this.parts;
+    const plan = drawLife(seed, client, ++this.#life);
+    let isOpen = false;
+    const connection = this.#connect(plan);
+    void connection.opened().then(
+      () => (isOpen = true),
+      // `onError` reports it.
+      () => undefined,
+    );
+    const isGone = () => this.#connection === null;
+    if (!(await this.until(() => isOpen || isGone(), answerMsMax))) this.#closeLate('a handshake');
+    meter.sockets++;
+    while (!isGone() && !this.#mayLeave(plan)) {
+      await ticks.next();
+      this.#read();
+    }
+    meter.sockets--;
+    if (!isGone() && !this.#isServiceStopping) connection.leave(plan.ending, () => (this.#connection = null));
+    if (!(await this.until(isGone, answerMsMax))) this.#closeLate('a connection');
+    for (const run of this.#runs.values()) run.abandon();
+    this.#runs.clear();
+    return plan.pauseMs;
+  }
+
+  #connect(plan: LifePlan): SocketConnection {
+    const { key, target } = this.parts;
+    this.#plan = plan;
     this.#nextContext = 0;
+    this.#provoked = [];
     this.#isServiceStopping = false;
-    this.#provoked.length = 0;
     const connection = new SocketConnection(
       { ...target, key },
       {
         onMessage: (json) => this.#onMessage(json),
         onError: (error) => {
           if (!this.#mayMove(error, performance.now())) this.fault('sockets', error.message);
-          if (this.#state === 'here') meter.sockets--;
-          this.#end();
+          this.#connection = null;
         },
       },
     );
     this.#connection = connection;
     this.#readAhead = new ReadAhead(connection);
-    connection.opened().then(
-      () => {
-        if (this.#state !== 'connecting' || this.#connection !== connection) return;
-        this.#state = 'here';
-        meter.sockets++;
-      },
-      // `onError` reports it.
-      () => undefined,
-    );
+    return connection;
+  }
+
+  #closeLate(what: string): void {
+    this.fault('sockets', `no end of ${what}`);
+    this.#connection?.close();
+    this.#connection = null;
   }
 
   /** Its service stops: the next life connects to another. */
@@ -136,60 +129,48 @@ export class SocketClient extends SoakClient {
     return true;
   }
 
-  #live(nowMs: number): void {
-    for (const run of this.#runs.values()) run.tick(nowMs);
+  /** Begins its next context when it is time. @returns whether its life is over */
+  #mayLeave({ contexts }: LifePlan): boolean {
+    for (const [id, run] of this.#runs) if (run.isOver) this.#runs.delete(id);
     const last = [...this.#runs.values()].at(-1);
-    const { contexts, vanishes } = this.#plan;
-    const isLastContext = this.#nextContext === contexts.length;
-    if (vanishes && isLastContext && !this.isStopping && last?.isCut(nowMs) === true) {
-      this.#leave(nowMs);
-      return;
-    }
-    this.#read(nowMs);
+    if (last?.hasVanished === true) return true;
     const overlaps = contexts[this.#nextContext - 1]?.overlaps === true && this.#runs.size === 1;
-    const isFree = last === undefined || (overlaps && last.isLast);
-    if (!isFree) return;
-    if (this.#isServiceStopping) {
-      if (last === undefined) this.#awaitEnd(nowMs);
-      return;
-    }
-    if (!this.isStopping && !isLastContext) this.#beginContext(nowMs);
-    else if (last === undefined && this.#provoked.length === 0) this.#leave(nowMs);
+    if (last !== undefined && !(overlaps && last.isLast)) return false;
+    if (this.#isServiceStopping) return last === undefined;
+    if (!this.isStopping && this.#nextContext < contexts.length) this.#beginContext();
+    else return last === undefined && this.#provoked.length === 0;
+    return false;
   }
 
-  #beginContext(nowMs: number): void {
-    const { contexts, reader, vanishes, wrong } = this.#plan;
-    const { drainMs, target } = this.parts;
+  #beginContext(): void {
+    const { contexts, reader, vanishes, wrong } = this.#plan!;
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
-      const { frame, error } = wrongMessage(provocation, target);
+      const { frame, error } = wrongMessages[provocation];
       this.#provoked.push(error);
       this.#connection?.write(frame);
     }
     const id = `${this.name}.${index}`;
-    const run = new ContextRun(
-      {
-        ...this.parts,
-        id,
-        plan: contexts[index]!,
-        reader,
-        vanishes: vanishes && index === contexts.length - 1,
-        mayStop: drainMs !== null,
-        write: (frame) => this.#connection?.write(frame),
-      },
-      nowMs,
-    );
+    const run = new ContextRun({
+      ...this.parts,
+      id,
+      plan: contexts[index]!,
+      reader,
+      vanishes: vanishes && index === contexts.length - 1,
+      write: (frame) => this.#connection?.write(frame),
+    });
     this.#runs.set(id, run);
   }
 
   /** Reads as its kind of reader does. */
-  #read(nowMs: number): void {
-    const { reader } = this.#plan;
+  #read(): void {
+    const reader = this.#plan?.reader;
     if (reader === 'eager' || this.isStopping) {
       this.#readAhead?.resume();
       return;
     }
+    const nowMs = performance.now();
     const isStalled = reader === 'stalling' && (nowMs + this.parts.client * 1_000) % stallEveryMs < stallMs;
     let aheadMs = 0;
     for (const run of this.#runs.values()) aheadMs += run.aheadMs(nowMs);
@@ -198,8 +179,7 @@ export class SocketClient extends SoakClient {
   }
 
   #onMessage(json: string): void {
-    const { meter } = this.parts;
-    const nowMs = performance.now();
+    const { mayFail, meter } = this.parts;
     meter.frames++;
     let frame: ServerFrame;
     try {
@@ -208,49 +188,23 @@ export class SocketClient extends SoakClient {
       this.fault('frames', `no JSON: ${json.slice(0, 200)}`);
       return;
     }
-    if (frame.error !== undefined && this.#provoked[0] !== undefined) {
-      if (frame.error.startsWith(this.#provoked[0])) {
-        this.#provoked.shift();
-        return;
-      }
+    if (this.#provoked[0] !== undefined && frame.error?.startsWith(this.#provoked[0]) === true) {
+      this.#provoked.shift();
+      return;
     }
-    const id = frame.context_id ?? '';
-    const run = this.#runs.get(id);
-    if (frame.error !== undefined && this.parts.mayFail) {
+    const run = this.#runs.get(frame.context_id ?? '');
+    if (frame.error !== undefined && mayFail) {
       // A context that failed has another error for each frame that was written before its client knew.
-      if (run !== undefined) meter.failures++;
+      if (run?.isOver === false) meter.failures++;
       run?.abandon();
-      this.#runs.delete(id);
       return;
     }
     if (run === undefined) {
       this.fault('frames', `a frame of no open context: ${json.slice(0, 200)}`);
       return;
     }
-    if (run.onFrame(frame, nowMs) === 'start-refused') this.#isServiceStopping = true;
-    if (run.isOver) this.#runs.delete(id);
+    if (run.onFrame(frame, performance.now()) === 'start-refused') this.#isServiceStopping = true;
     // At once: a slow reader must not read everything in the system's buffers.
-    if (this.#state === 'here') this.#read(nowMs);
-  }
-
-  #leave(nowMs: number): void {
-    const how: Leaving = this.#plan.ending;
-    this.#awaitEnd(nowMs);
-    this.#connection?.leave(how, () => {
-      if (this.#state === 'leaving') this.#end();
-    });
-  }
-
-  #awaitEnd(nowMs: number): void {
-    this.#state = 'leaving';
-    this.#sinceMs = nowMs;
-    this.parts.meter.sockets--;
-  }
-
-  #end(): void {
-    for (const run of this.#runs.values()) run.abandon();
-    this.#runs.clear();
-    this.#connection = null;
-    this.rest(this.#plan.pauseMs);
+    this.#read();
   }
 }

@@ -1,19 +1,19 @@
-/** What a soak loads: a service that it starts, a service that runs already, or several hosts. */
+/** What a soak loads: a service that it starts, a service that runs already, or several hosts (`hosts.ts`). */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readConfig } from '../../src/config.js';
 import { countHandles } from '../rig/process-facts.js';
-import { describeExit, type Service } from '../rig/service.js';
-import { type Disturb, SoakHosts } from './hosts.js';
-import type { Findings, Handles, Leftovers, ServiceEnd, StoreFindings } from './invariants.js';
+import { describeExit, freeDialectPorts, Service } from '../rig/service.js';
+import { makeMixedPacks } from '../voices/fixtures/mixed.js';
+import type { Handles, Leftovers, LogFindings, ServiceEnd, StoreFindings } from './invariants.js';
 import type { Monitor } from './monitor.js';
 import type { Remote, SoakOptions } from './options.js';
 import { otherKeysNeeded, type KeyRing } from './population.js';
-import {
-  awaitLeftovers,
-  logFindingsOf,
-  mixedPacks,
-  readStore,
-  startService,
-  waitForLeftovers,
-} from './service-access.js';
+import { logFindingsOf, readStore } from './service-access.js';
+
+/** Begins or ends a time when something else on the machine delays audio. */
+export type Disturb = (isDisturbed: boolean) => Promise<void>;
 
 export interface Subject {
   readonly baseUrl: string;
@@ -21,68 +21,88 @@ export interface Subject {
   /** Whose process the soak reads; `null`: none. */
   readonly service: Service | null;
   readonly dialectPorts: Readonly<Record<string, number>>;
-  /** With keys for clients over HTTP; more keys come with `withKeys`. */
-  readonly keys: KeyRing;
-  /** The same keys with so many more for clients over WebSockets. */
-  withKeys(sockets: number): Promise<KeyRing>;
+  /** Keys for idle clients, those over HTTP, and so many over WebSockets. */
+  keysFor(sockets: number): Promise<KeyRing>;
   /** Resolves when a service ends that should run. */
   readonly failed: Promise<string>;
   /** What the soak does to it while it is loaded. */
   readonly begin?: (disturb: Disturb) => void;
   handles(): Handles;
-  /** When all clients have left. */
+  /** Now, when all clients have left. */
   leftovers(monitor: Monitor): Promise<Leftovers>;
-  log(): Findings['log'];
+  log(): LogFindings | null;
   /** @param keys whose use the store must have */
   end(keys: readonly string[]): Promise<ServiceEnd>;
   /** Ends it without questions. Idempotent. */
-  stop(): Promise<void>;
+  stop(): Promise<unknown>;
 }
 
-const never = new Promise<string>(() => undefined);
-
-const remoteSubject = ({ keys, opsUrl, url }: Remote): Subject => {
-  const ring: KeyRing = { sockets: keys, http: keys, idle: keys[0]!, isShared: true };
+const leftoversOf = async (monitor: Monitor): Promise<Leftovers> => {
+  const status = await monitor.status();
+  const { serviceStreams, serviceContexts } = await monitor.sample();
   return {
-    ...{ baseUrl: url.origin, opsUrl, service: null, dialectPorts: {}, keys: ring, failed: never },
-    withKeys: () => Promise.resolve(ring),
-    handles: () => ({ files: null, threads: null }),
-    leftovers: awaitLeftovers,
-    log: () => null,
-    end: () => Promise.resolve({ end: null, store: null }),
-    stop: () => Promise.resolve(),
+    requestsInFlight: status?.requestsInFlight ?? null,
+    openContexts: status?.openContexts ?? null,
+    streams: serviceStreams,
+    contexts: serviceContexts,
   };
 };
+
+export const remoteSubject = ({ keys, opsUrl, url }: Remote): Subject => ({
+  ...{ baseUrl: url.origin, opsUrl, service: null, dialectPorts: {} },
+  failed: new Promise(() => undefined),
+  // Filled evenly from both ends: no key has more than `clientsPerKey` + 1 clients.
+  keysFor: () => Promise.resolve({ sockets: keys, http: keys.toReversed(), idle: keys[0]!, isShared: true }),
+  handles: () => null,
+  leftovers: leftoversOf,
+  log: () => null,
+  end: () => Promise.resolve({ end: null, store: null }),
+  stop: () => Promise.resolve(),
+});
 
 /** Makes keys as they are needed: idle, HTTP, WebSocket. */
-export const keyMaker = async (make: (count: number) => Promise<string[]>, httpClients: number) => {
-  const all = await make(1 + otherKeysNeeded(httpClients));
-  const http = all.slice(1);
-  const first = all.length;
-  const ring = (): KeyRing => ({ sockets: all.slice(first), http, idle: all[0]!, isShared: false });
-  const withKeys = async (sockets: number): Promise<KeyRing> => {
+export const keyMaker = (make: (count: number) => Promise<string[]>, httpClients: number) => {
+  const first = 1 + otherKeysNeeded(httpClients);
+  const all: string[] = [];
+  return async (sockets: number): Promise<KeyRing> => {
     const missing = first + sockets - all.length;
     if (missing > 0) all.push(...(await make(missing)));
-    return ring();
+    return { sockets: all.slice(first), http: all.slice(1, first), idle: all[0]!, isShared: false };
   };
-  return { keys: ring(), withKeys };
 };
 
-const ownSubject = async ({ load, streams, voiceSet }: SoakOptions): Promise<Subject> => {
-  // Calibration goes beyond what the machine carries, and counts what comes late.
-  const service = await startService(
-    load === null ? 'late' : 'refuse',
-    ['--inspect=127.0.0.1:0'],
-    voiceSet === 'mixed' ? { MODELS_DIR: await mixedPacks() } : {},
-  );
-  if (service.inspectorUrl === null) throw new Error('the service started without its inspector');
+/** @returns a folder of example packs of all formats, which goes with this process */
+const mixedPacks = async (): Promise<string> => {
+  const scratch = mkdtempSync(join(tmpdir(), 'syrinx-soak-'));
+  process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
+  const models = join(scratch, 'models');
+  await makeMixedPacks(models);
+  return models;
+};
+
+/** With as many threads as by default, and all its ports. */
+export const startOwn = async ({ load, streams, voiceSet }: SoakOptions): Promise<Subject> => {
+  const { synthesisThreads, actorThreads } = readConfig(process.env);
+  const service = await Service.start({
+    synthesisThreads,
+    actorThreads,
+    env: {
+      // Calibration goes beyond what the machine carries, and counts what comes late.
+      OVERLOAD: load === null ? 'late' : 'refuse',
+      ...freeDialectPorts,
+      ...(voiceSet === 'mixed' && { MODELS_DIR: await mixedPacks() }),
+    },
+    nodeOptions: ['--inspect=127.0.0.1:0'],
+    ownGroup: true,
+    showsErrors: true,
+  });
   return {
     ...{ baseUrl: service.url, opsUrl: service.opsPort === 0 ? null : service.opsUrl, service },
-    ...(await keyMaker((count) => service.makeKeys(count), streams)),
     dialectPorts: service.dialectPorts,
+    keysFor: keyMaker((count) => service.makeKeys(count), streams),
     failed: service.exited.then((exit) => `the service ended with ${describeExit(exit)}`),
-    handles: () => countHandles(service.pid) ?? { files: null, threads: null },
-    leftovers: awaitLeftovers,
+    handles: () => countHandles(service.pid),
+    leftovers: leftoversOf,
     log: () => logFindingsOf([service.log]),
     end: async (keys) => {
       let store: StoreFindings | null = null;
@@ -90,28 +110,6 @@ const ownSubject = async ({ load, streams, voiceSet }: SoakOptions): Promise<Sub
       const exit = await service.stop(async () => void (store = await readStore(service, keys)));
       return { end: describeExit(exit), store };
     },
-    stop: async () => {
-      await service.stop().catch(() => undefined);
-    },
+    stop: () => service.stop().catch(() => undefined),
   };
-};
-
-const hostsSubject = async ({ streams }: SoakOptions): Promise<Subject> => {
-  const hosts = await SoakHosts.start();
-  return {
-    ...{ baseUrl: hosts.url, opsUrl: null, service: null, dialectPorts: {} },
-    ...(await keyMaker((count) => hosts.makeKeys(count), streams)),
-    failed: hosts.failed,
-    begin: (disturb) => hosts.begin(disturb),
-    handles: () => ({ files: null, threads: null }),
-    leftovers: () => waitForLeftovers(() => hosts.leftovers()),
-    log: () => logFindingsOf(hosts.logs),
-    end: (keys) => hosts.end(keys),
-    stop: () => hosts.stop(),
-  };
-};
-
-export const startSubject = (options: SoakOptions): Promise<Subject> => {
-  if (options.remote !== null) return Promise.resolve(remoteSubject(options.remote));
-  return options.hosts ? hostsSubject(options) : ownSubject(options);
 };

@@ -84,7 +84,7 @@ void t.test('a soak at a share of the capacity judges what is refused', async (t
   const refusals = report.invariants.find(({ name }) => name === 'refusals');
   t.equal(
     refusals?.passed,
-    report.summary['refused'] === 0,
+    report.summary['refusals'] === 0,
     'below the capacity, a refusal breaks an invariant',
   );
 });

@@ -1,128 +1,27 @@
-/** The parts of a soak that decide: its clients, what an underrun is, what grows, how long its phases are. */
+/** The parts of a soak that decide: its clients' keys, what is late, which invariant a finding breaks, what grows. */
 import t from 'tap';
 import { UsageError } from '../../scripts/command.js';
+import { LoopClock } from '../../scripts/rig/loop-clock.js';
 import { Playback } from '../../scripts/rig/playback.js';
-import type { LoadTick } from '../../scripts/soak/measures.js';
-import { trendOf, troughs } from '../../scripts/soak/memory.js';
+import { bars, judge, verdictOf, type Findings } from '../../scripts/soak/invariants.js';
+import { faultKinds, type FaultKind, type Step } from '../../scripts/soak/measures.js';
+import { judgeMemory } from '../../scripts/soak/memory.js';
 import { Meter } from '../../scripts/soak/meter.js';
 import { readOptions } from '../../scripts/soak/options.js';
-import { calibrate, troubleOf } from '../../scripts/soak/phases.js';
-import { judgeDry } from '../../scripts/soak/plausible.js';
-import {
-  clientsPerKey,
-  drawAssistant,
-  drawHttp,
-  drawIdlePauseMs,
-  drawLife,
-  drawOpenAi,
-  httpKeysNeeded,
-  isTidy,
-  keyOfClient,
-  keyOfHttpClient,
-  keysNeeded,
-  lifeEndings,
-  wrongFrames,
-} from '../../scripts/soak/population.js';
+import { drawLife, isTidy, keyOfClient, keysNeeded } from '../../scripts/soak/population.js';
 
-const livesOf = (seed: number, clients: number, lives: number) =>
-  Array.from({ length: clients * lives }, (_, i) => ({
-    client: i % clients,
-    plan: drawLife(seed, i % clients, Math.floor(i / clients)),
-  }));
-
-void t.test('the same seed gives the same population, another seed another one', (t) => {
-  t.same(livesOf(7, 2, 2), livesOf(7, 2, 2));
-  t.notSame(livesOf(7, 2, 2), livesOf(8, 2, 2));
-  t.same(drawHttp(7, 1, 2), drawHttp(7, 1, 2));
-  t.notSame(drawHttp(7, 1, 2), drawHttp(7, 1, 3));
-  t.same(drawOpenAi(7, 1, 2), drawOpenAi(7, 1, 2));
-  t.same(drawAssistant(7, 1, 2), drawAssistant(7, 1, 2));
-  t.notSame(drawAssistant(7, 1, 2), drawAssistant(7, 1, 3));
-  t.equal(drawIdlePauseMs(7, 1, 2), drawIdlePauseMs(7, 1, 2));
-  t.not(drawIdlePauseMs(7, 1, 2), drawIdlePauseMs(7, 2, 2));
-  t.end();
-});
-
-void t.test('a population has every kind of client, context and request', (t) => {
-  const lives = livesOf(1, 100, 10).map(({ plan }) => plan);
-  const contexts = lives.flatMap((life) => life.contexts);
-  const replies = contexts.flatMap((context) => context.replies);
-  const kinds = <T>(values: readonly T[]) => [...new Set(values)].sort();
-  t.same(kinds(lives.map(({ reader }) => reader)), ['eager', 'paced', 'slow', 'stalling']);
-  t.same(kinds(lives.map(({ ending }) => ending)), [...lifeEndings].sort());
-  t.same(kinds(lives.map(({ vanishes }) => vanishes)), [false, true]);
-  t.same(
-    kinds(lives.flatMap(({ wrong }) => wrong.filter((frame) => frame !== null))),
-    [...wrongFrames].sort(),
-  );
-  t.same(kinds(contexts.map(({ format }) => format.encoding)), [
-    'alaw',
-    'linear16',
-    'mp3',
-    'mulaw',
-    'opus',
-    'pcm',
-    'wav',
-  ]);
-  t.same(kinds(contexts.map(({ ending }) => ending)), ['cancel', 'close', 'close-unflushed']);
-  t.same(kinds(replies.map(({ flushes }) => flushes)), ['reply', 'sentence']);
-  t.ok(replies.every(({ text }) => text.endsWith('.') && !text.includes('  ')));
-  const requests = Array.from({ length: 500 }, (_, i) => drawHttp(1, i % 10, i));
-  t.same(kinds(requests.map(({ route }) => route)), ['stream', 'webhook', 'whole']);
-  t.equal(kinds(requests.map(({ wrong }) => String(wrong))).length, 4);
-  t.ok(requests.some(({ abortAfterMs }) => abortAfterMs !== null));
-  const openAi = Array.from({ length: 500 }, (_, i) => drawOpenAi(1, i % 10, i));
-  t.same(kinds(openAi.map(({ route }) => route)), ['openai', 'openai-events']);
-  t.same(kinds(openAi.map(({ format }) => format.encoding)), ['aac', 'mp3', 'opus', 'pcm', 'wav']);
-  t.equal(kinds(openAi.map(({ wrong }) => String(wrong))).length, 4);
-  const assistants = Array.from({ length: 100 }, (_, i) => drawAssistant(1, i % 10, i));
-  t.same(kinds(assistants.map(({ vanishesAfterMs }) => vanishesAfterMs !== null)), [false, true]);
-  const said = assistants.flatMap(({ texts }) => texts);
-  t.same(kinds(said.map(({ wordsPerSecond }) => wordsPerSecond !== null)), [false, true]);
-  t.end();
-});
-
-void t.test(
-  'everything that a tidy client sends is spoken, and it shares its key with tidy clients only',
-  (t) => {
-    for (const { client, plan } of livesOf(3, 40, 20))
-      if (isTidy(client))
-        t.ok(!plan.vanishes && plan.contexts.every(({ ending }) => ending !== 'cancel'), `client ${client}`);
-    const sockets = Array.from({ length: keysNeeded(40) }, (_, i) => `s${i}`);
-    const http = Array.from({ length: httpKeysNeeded(9) }, (_, i) => `h${i}`);
-    const keys = { sockets, http, idle: 'idle', isShared: false };
-    const users = Map.groupBy(
-      Array.from({ length: 40 }, (_, client) => client),
-      (client) => keyOfClient(keys, client),
-    );
-    for (const clients of users.values()) {
-      t.equal(new Set(clients.map(isTidy)).size, 1, 'tidy and untidy do not share a key');
-      t.ok(clients.length <= 9, 'a key has a slot for each of its clients');
+void t.test('all that a tidy client sends is spoken, and it shares its key with tidy clients only', (t) => {
+  const clients = Array.from({ length: 40 }, (_, client) => client);
+  for (const client of clients.filter(isTidy))
+    for (let life = 0; life < 20; life++) {
+      const { contexts, vanishes } = drawLife(3, client, life);
+      t.ok(!vanishes && contexts.every(({ ending }) => ending !== 'cancel'), `client ${client}`);
     }
-    t.ok(
-      Array.from({ length: 9 }, (_, client) => keyOfHttpClient(keys, client)).every((key) =>
-        http.includes(key),
-      ),
-    );
-    t.end();
-  },
-);
-
-void t.test('clients share the keys of a running service evenly', (t) => {
-  for (const [keyCount, contexts, streams] of [
-    [1, 5, 1],
-    [3, 12, 6],
-    [4, 16, 8],
-    [10, 48, 12],
-  ] as const) {
-    const shared = Array.from({ length: keyCount }, (_, i) => `k${i}`);
-    const keys = { sockets: shared, http: shared, idle: shared[0]!, isShared: true };
-    const used = [
-      ...Array.from({ length: contexts }, (_, client) => keyOfClient(keys, client)),
-      ...Array.from({ length: streams }, (_, client) => keyOfHttpClient(keys, client)),
-    ];
-    const most = Math.max(...shared.map((key) => used.filter((other) => other === key).length));
-    t.ok(most <= clientsPerKey + 1, `${most} clients of a key, which has nine slots`);
+  const sockets = Array.from({ length: keysNeeded(40) }, (_, i) => `s${i}`);
+  const keys = { sockets, http: [], idle: 'idle', isShared: false };
+  for (const users of Map.groupBy(clients, (client) => keyOfClient(keys, client)).values()) {
+    t.equal(new Set(users.map(isTidy)).size, 1, 'tidy and untidy do not share a key');
+    t.ok(users.length <= 9, 'a key has a slot for each of its clients');
   }
   t.end();
 });
@@ -150,110 +49,193 @@ void t.test('a listener that has heard everything is dry until more audio comes'
   t.end();
 });
 
-void t.test('a gap is an underrun only when the text was there and the client was in time', (t) => {
-  const dry = { sinceMs: 1_000, untilMs: 1_300, textCompleteMs: 0, clientLateMs: 0 };
-  t.same(judgeDry(dry), { kind: 'underrun', lateMs: 300 });
-  const kind = (fields: object) => judgeDry({ ...dry, ...fields }).kind;
-  t.equal(kind({ untilMs: 1_015 }), 'none', 'shorter than anyone hears');
-  t.equal(kind({ textCompleteMs: null }), 'early', 'the text is not complete');
-  t.equal(kind({ textCompleteMs: 1_150 }), 'early', 'it has only just been sent');
-  t.equal(kind({ clientLateMs: 290 }), 'unjudged', 'the client itself was late by as much');
-  t.equal(kind({ clientLateMs: 100 }), 'underrun', 'it was late, but not by as much');
+void t.test('a gap is an underrun only when the text was there, and we and the machine were in time', (t) => {
+  /** @returns underruns, gaps that are not judged, spoilt replies */
+  const counts = (completeMs: number | null, untilMs: number, clientLateMs = 0, isDisturbed = false) => {
+    const clock = new LoopClock(20, 1_000);
+    clock.tick(1_020 + clientLateMs);
+    for (let nowMs = 1_040 + clientLateMs; nowMs <= untilMs; nowMs += 20) clock.tick(nowMs);
+    const meter = new Meter(0, clock, () => undefined);
+    meter.isDisturbed = isDisturbed;
+    const reply = { where: 'x', completeMs, isSpoilt: false };
+    meter.hear(reply, { kind: 'dry', sinceMs: 1_000, waitedMs: untilMs - 1_000 }, untilMs);
+    return [meter.underruns, meter.unjudged, meter.spoilt];
+  };
+  t.same(counts(0, 1_300), [1, 0, 1]);
+  t.same(counts(0, 1_080), [1, 0, 0], 'short for an overload');
+  t.same(counts(0, 1_015), [0, 0, 0], 'shorter than anyone hears');
+  t.same(counts(null, 1_300), [0, 0, 0], 'the text is not complete');
+  t.same(counts(1_150, 1_300), [0, 0, 0], 'it has only just been sent');
+  t.same(counts(0, 1_300, 290), [0, 1, 0], 'the client itself was late by as much');
+  t.same(counts(0, 1_300, 100), [1, 0, 1], 'it was late, but not by as much');
+  t.same(counts(0, 1_300, 0, true), [0, 1, 0], 'another program takes the cores');
   t.end();
 });
-
-void t.test('a trend is found among noise, and garbage does not count as growth', (t) => {
-  const hour = 3_600_000;
-  const points = Array.from({ length: 720 }, (_, i) => ({
-    atMs: (i * hour) / 720,
-    value: 300 + (i * 5) / 720 + (i % 2 === 0 ? 1 : -1),
-  }));
-  const trend = trendOf(points);
-  t.ok(trend !== null && Math.abs(trend.slopePerHour - 5) < 0.2);
-  t.ok(trend !== null && trend.standardErrorPerHour < 0.3);
-  // Collected once a minute, after a growth that varies.
-  const sawtooth = points.map(({ atMs }, i) => ({ atMs, value: 300 + ((i % 12) * i) / 100 }));
-  t.ok((trendOf(sawtooth)?.slopePerHour ?? 0) > 10);
-  t.equal(trendOf(troughs(sawtooth, 60_000))?.slopePerHour, 0);
-  t.equal(trendOf(points.slice(0, 2)), null);
-  t.end();
-});
-
-void t.test('what is late while another program takes the cores is not judged', (t) => {
-  const reported: string[] = [];
-  const meter = new Meter(performance.now(), ({ kind }) => reported.push(kind));
-  const reply = { isSpoilt: false };
-  meter.isDisturbed = true;
-  meter.dry('x', { kind: 'underrun', lateMs: 400 }, reply);
-  meter.heardFirst('x', 400, reply);
-  t.same([meter.underruns, meter.unjudged, meter.spoilt, meter.heard], [0, 1, 0, 1]);
-  t.equal(meter.firstAudio.quantiles().count, 0);
-  t.same(reported, []);
-  meter.isDisturbed = false;
-  meter.dry('x', { kind: 'underrun', lateMs: 400 }, reply);
-  meter.heardFirst('x', 400, reply);
-  t.same([meter.underruns, meter.unjudged, meter.spoilt, meter.heard], [1, 1, 1, 2]);
-  t.equal(meter.firstAudio.quantiles().count, 1);
-  t.end();
-});
-
-const quiet = { p50: 1, p95: 1, p99: 1, max: 1, count: 9 };
-const tick = (fields: Partial<LoadTick>) =>
-  ({ underruns: 0, refusals: 0, firstAudioMs: quiet, loopLateMs: quiet, ...fields }) as LoadTick;
-
-void t.test(
-  'a noisy moment is no limit, and a machine that does not hold the first number is tried with less',
-  async (t) => {
-    const held = async (capacity: number, noisy = -1) => {
-      const tried: number[] = [];
-      const found = await calibrate({
-        ...{ max: 1_000, share: 0.9, onStep: () => undefined },
-        populate: async (contexts) => void tried.push(contexts),
-        look: async () => {
-          const isNoisy = tried.indexOf(noisy) === tried.length - 1;
-          return [tick({ underruns: isNoisy || tried.at(-1)! > capacity ? 3 : 0 })];
-        },
-      });
-      t.equal(found.contexts, Math.max(1, Math.floor(found.held * 0.9)));
-      return [found.held, found.trouble];
-    };
-    t.same(await held(50), [47, '3 underruns']);
-    t.same(await held(50, 23), [47, '3 underruns']);
-    t.same(await held(5), [5, '3 underruns']);
-    t.match(troubleOf([tick({ firstAudioMs: { ...quiet, p99: 500 } })]), /first audio/);
-    t.match(troubleOf([tick({ loopLateMs: { ...quiet, p99: 500 } })]), /late/);
-    t.equal(troubleOf([tick({ refusals: 1 })]), '1 refused');
-  },
-);
 
 void t.test('a wrong command line is refused with the name of the option', (t) => {
+  const remote = ['--url', 'http://a', '--key', 'k'];
   for (const [args, message] of [
-    [['--share', '0.9', '--contexts', '4'], /--contexts/],
-    [['--url', 'http://a', '--key', 'k'], /9 clients, and a key serves 6/],
+    [remote, /9 clients at most, and a key serves 6/],
     [['--url', 'http://a', '--key', 'k,l', '--contexts', '9', '--streams', '4'], /13 clients/],
     [
-      [
-        '--url',
-        'http://a',
-        '--key',
-        'k',
-        '--ops-url',
-        'http://b',
-        '--minutes',
-        '25',
-        '--contexts',
-        '5',
-        '--streams',
-        '1',
-      ],
-      /9 clients at most/,
+      [...remote, '--ops-url', 'http://b', '--minutes', '25', '--contexts', '5', '--streams', '1'],
+      /9 clients/,
     ],
-    [['--load', '0.8', '--share', '0.4'], /--load goes without --share and --url/],
+    [['--load', '0.8', '--hosts', '3'], /--load and --hosts do not go together/],
+    [[...remote, '--rests', '2'], /--rests/],
   ] as const)
     t.throws(() => readOptions(args), Object.assign(new UsageError(), { message }), args.join(' '));
   t.match(readOptions(['--load', '0.8', '--contexts', '50']), { load: 0.8, contexts: 50 });
   const options = readOptions(['--url', 'http://127.0.0.1:9', '--key', 'a, b', '--ops-url', 'http://x:1/']);
-  t.same(options?.remote?.keys, ['a', 'b']);
-  t.equal(options?.remote?.opsUrl, 'http://x:1');
+  t.match(options.remote, { keys: ['a', 'b'], opsUrl: 'http://x:1' });
   t.end();
 });
+
+const quantiles = { p50: 5, p95: 20, p99: 30, max: 40, count: 100 };
+const noFaults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
+const counts = {
+  ...new Meter(0, new LoopClock(20, 0), () => undefined).counts,
+  ...{ heard: 100, unjudged: 2, faults: noFaults, firstAudioMs: quantiles },
+};
+
+/** Of an hour, in steps of five seconds. */
+const stepsOf = (pssAt: (minute: number) => number): Step[] =>
+  Array.from({ length: 720 }, (_, i) => ({
+    ...{ atMs: (i + 1) * 5_000, phase: 'measured', streams: 10, speechPerSecond: 8 },
+    ...{ pssBytes: pssAt((i + 1) / 12), frontHeapBytes: 2e7, loopDelayP99Ms: 12, threadRestarts: 0 },
+    ...{ serviceStreams: 10, serviceContexts: 10, serviceUnderruns: 3, serviceChunks: i * 50 },
+    ...{ serviceCpu: 0.6, loadCpu: 0.1, othersCpu: 0.1 },
+  }));
+
+const ledger = new Map([
+  ['a', 100],
+  ['b', 70],
+]);
+const answers = { asked: 100, missed: 0, faults: [], probes: quantiles };
+const good: Findings = {
+  ...{ counts, faults: [], load: null, hosts: false },
+  ...{ steps: stepsOf((minute) => 3e8 + minute * 1e3), rests: [], isMemoryJudged: true },
+  ...{ answers, end: '0', log: { errors: 0, drops: 0, kept: [] }, threadRestarts: 0 },
+  ...{ atStart: { files: 50, threads: 16 }, atEnd: { files: 50, threads: 16 } },
+  leftovers: { requestsInFlight: 0, openContexts: 0, streams: 0, contexts: 0 },
+  charges: { a: { min: 100, max: 100 }, b: { min: 50, max: 90 } },
+  store: { ledger, entries: 7 },
+};
+
+const broken = (findings: Partial<Findings>) =>
+  judge({ ...good, ...findings })
+    .filter(({ passed }) => passed === false)
+    .map(({ name }) => name);
+const brokenBy = (fields: object, findings: Partial<Findings> = {}) =>
+  broken({ ...findings, counts: { ...counts, ...fields } });
+
+void t.test(
+  'below capacity nothing may be refused; from it on, the admitted are judged as in an overload',
+  (t) => {
+    t.same(broken({ load: 0.8 }), []);
+    t.same(brokenBy({ refusals: 1 }, { load: 0.8 }), ['refusals']);
+    const slow = { underruns: 2, firstAudioMs: { ...quantiles, p99: 250 }, refusals: 9, spoilt: 2 };
+    t.same(brokenBy(slow, { load: 0.8 }), ['underruns', 'first-audio', 'refusals']);
+    t.same(brokenBy(slow, { load: 2 }), [], 'two of a hundred replies');
+    t.same(brokenBy({ ...slow, spoilt: 3 }, { load: 2 }), ['overload']);
+    const late = (share: number) =>
+      good.steps.map((step, i) => ({ ...step, serviceUnderruns: i * share * 50 }));
+    t.same(broken({ load: 2, steps: late(0.015) }), []);
+    t.same(broken({ load: 2, steps: late(0.03) }), ['own-count']);
+    t.end();
+  },
+);
+
+void t.test('each fault breaks its invariant, and no other', (t) => {
+  t.same(broken({}), []);
+  for (const kind of faultKinds) t.same(brokenBy({ faults: { ...noFaults, [kind]: 1 } }), [kind]);
+  t.same(brokenBy({ underruns: 1 }), ['underruns']);
+  const late = good.steps.map((step, i) => ({ ...step, serviceUnderruns: i }));
+  t.same(broken({ steps: late }), ['own-count'], 'the service counts what listeners did not hear');
+  t.same(brokenBy({ firstAudioMs: { ...quantiles, p99: bars.firstAudioP99Ms + 1 } }), ['first-audio']);
+  const slow = { ...quantiles, p99: bars.probeP99Ms + 1 };
+  t.same(broken({ answers: { ...answers, probes: slow } }), ['probe']);
+  t.same(broken({ answers: { ...answers, missed: 1 } }), ['operator']);
+  t.same(broken({ end: 'SIGKILL, in the middle of the soak' }), ['alive']);
+  t.same(broken({ threadRestarts: 1 }), ['alive']);
+  t.same(broken({ end: null, threadRestarts: -1 }), ['alive'], 'a service elsewhere was restarted');
+  t.same(broken({ log: { errors: 1, drops: 0, kept: [] } }), ['log']);
+  t.same(broken({ log: { errors: 0, drops: 1, kept: [] } }), ['log']);
+  const growing = stepsOf((minute) => 3e8 + minute * 1e5);
+  t.same(broken({ steps: growing }), ['memory']);
+  t.same(broken({ steps: growing, isMemoryJudged: false }), [], 'it was not warmed up');
+  t.same(broken({ atEnd: { files: 50 + bars.moreFiles + 1, threads: 16 } }), ['handles']);
+  t.same(broken({ atEnd: { files: 50, threads: 16 + bars.moreThreads + 1 } }), ['handles']);
+  t.same(broken({ leftovers: { ...good.leftovers, contexts: 1 } }), ['slots']);
+  for (const charged of [{ a: 99 }, { a: 101 }, { b: 49 }, { b: 91 }]) {
+    const store = { ledger: new Map([...ledger, ...Object.entries(charged)]), entries: 7 };
+    t.same(broken({ store }), ['ledger'], JSON.stringify(charged));
+  }
+  const unreadable = new Error('no such table');
+  t.same(broken({ store: { ledger: unreadable, entries: 7 } }), ['ledger']);
+  t.same(broken({ store: { ledger, entries: unreadable } }), ['store']);
+  t.same(brokenBy({ moved: 7, faults: { ...noFaults, sockets: 1 } }, { hosts: true }), [
+    'sockets',
+    'restarts',
+  ]);
+  t.end();
+});
+
+void t.test('what is unknown is not judged', (t) => {
+  const elsewhere = judge({
+    ...good,
+    ...{ end: null, log: null, leftovers: null, store: null, threadRestarts: null, atEnd: null, hosts: true },
+    counts: { ...counts, firstAudioMs: { ...quantiles, count: 0 } },
+    steps: good.steps.slice(0, 60),
+  });
+  const unjudged = elsewhere.filter(({ passed }) => passed === null).map(({ name }) => name);
+  t.equal(verdictOf(elsewhere), `no invariant was broken (not judged: ${unjudged.join(', ')})`);
+  t.equal(verdictOf(judge(good)), 'every invariant was kept');
+  t.same(unjudged.sort(), [
+    'alive',
+    'first-audio',
+    'handles',
+    'ledger',
+    'log',
+    'memory',
+    'restarts',
+    'slots',
+    'store',
+  ]);
+  t.end();
+});
+
+void t.test(
+  'memory is judged by what is kept at rest, and under load only by growth beyond its clients',
+  (t) => {
+    const restsOf = (pssAt: (minute: number) => number) =>
+      Array.from({ length: 7 }, (_, i) => ({
+        atMs: (15 + i * 7.5) * 60_000,
+        pssBytes: pssAt(15 + i * 7.5),
+        kept: { heapBytes: 5e7, externalBytes: 1e8 },
+      }));
+    const swinging = stepsOf((minute) => 3e8 + 2e7 * Math.sin(minute / 3));
+    const flat = restsOf((minute) => 2.5e8 + (minute % 2) * 1e5);
+    const growing = restsOf((minute) => 2.5e8 + minute * 5e4);
+    const scattered = restsOf((minute) => 2.5e8 + (minute % 2) * 2e7);
+    const verdict = (...args: Parameters<typeof judgeMemory>) => judgeMemory(...args).passed;
+    t.equal(verdict(swinging, []), null, 'clients leave more unread, then less');
+    t.equal(verdict(swinging, flat), true);
+    t.equal(verdict(swinging, growing), false, '3 MB an hour are kept');
+    t.equal(verdict(swinging, scattered), null, 'rests that scatter');
+    const returning = stepsOf((minute) => 3e8 + minute * 1e6);
+    t.equal(verdict(returning, flat), false, 'it comes back, and still grows');
+    t.equal(verdict(swinging.slice(0, 120), flat), null, 'too short');
+    t.equal(verdict(swinging, flat.slice(0, 4)), null, 'too few rests');
+    const refilling = good.steps.map((step) => {
+      const sinceMs = Math.min(...flat.map(({ atMs }) => step.atMs - atMs).filter((ms) => ms >= 0));
+      return { ...step, pssBytes: 3e8 - (sinceMs < 90_000 ? 5e7 : 0) };
+    });
+    t.equal(verdict(refilling, flat), true, 'what comes back after a rest is no growth');
+    t.match(
+      judgeMemory(swinging, flat).found,
+      /PSS at rest -?0\.\d+ ± 0\.\d+ MB an hour \(7 rests\), under load /,
+    );
+    t.end();
+  },
+);
