@@ -48,12 +48,6 @@ const startIn = async (scratch: string, onLine?: (line: string) => void): Promis
   return { service, key };
 };
 
-/** Two listeners of each voice: one key has at most nine requests in flight. */
-const listenersOf = async (speaker: Speaker): Promise<readonly Speaker[]> => {
-  const [key = ''] = await speaker.service.makeKeys(1);
-  return [speaker, { ...speaker, key }];
-};
-
 /** Packs that speak: ours, and those of other formats. */
 const packCount = 1 + Object.keys(foreignPacks).length;
 
@@ -61,9 +55,7 @@ const voicesOf = async ({ service }: Speaker): Promise<readonly string[]> =>
   voiceOfEachPack(await service.voices());
 
 const beside = async (scratch: string, { progress }: TortureOptions): Promise<TortureRow> => {
-  const models = join(scratch, 'models');
-  await makeMixedPacks(models);
-  for (const { name, make } of badPacks) await make(join(models, `bad-${name}`));
+  for (const { name, make } of badPacks) await make(join(scratch, 'models', `bad-${name}`));
   progress(`${badPacks.length} bad packs beside good ones`);
   const found = new Map<string, string>();
   const startedMs = performance.now();
@@ -103,97 +95,88 @@ const beside = async (scratch: string, { progress }: TortureOptions): Promise<To
   }
 };
 
-const removed = async (scratch: string, count: number): Promise<TortureRow> => {
-  const models = join(scratch, 'models');
-  await makeMixedPacks(models);
-  const speaker = await startIn(scratch);
-  try {
-    const ends = new Tally();
-    let gone = 0;
-    const removable = Object.entries(foreignPacks);
-    const listeners = await listenersOf(speaker);
-    for (let i = 0; i < count; i++) {
-      const foreign = (await voicesOf(speaker)).slice(1);
-      const speaking = listeners.flatMap((listener) =>
-        foreign.map((voice) => speakWith(listener, voice, `${text} ${text}`)),
-      );
-      await sleep(20);
-      for (const [name] of removable) rmSync(join(models, name), { recursive: true });
-      speaker.service.signal('SIGHUP');
-      for (const end of await Promise.all(speaking)) ends.add(end);
-      const isGone = async () => (await voicesOf(speaker)).length === 1;
-      if (await comesTrue(isGone, reloadMsMax))
-        for (const voice of foreign) if ((await speakWith(speaker, voice)) === '422') gone++;
-      for (const [name, make] of removable) await make(join(models, name));
-      speaker.service.signal('SIGHUP');
-      await comesTrue(async () => (await voicesOf(speaker)).length === packCount, reloadMsMax);
-    }
-    const times = count * removable.length;
-    const named = {
-      fault: 'voices removed',
-      injected: 'files deleted and SIGHUP while their voices speak; then put back',
-    };
-    const conditions = {
-      'speech goes on to its end': ends.of('200') === 2 * times,
-      'the voices are unknown afterwards': gone === times,
-    };
-    const saw = `speech in progress: ${ends.toString()}; unknown afterwards ${gone} of ${times} times`;
-    return rowOf(named, { count, saw, wrong: unmet(conditions) });
-  } finally {
-    await speaker.service.stop();
+const removed = async (speaker: Speaker, models: string, count: number): Promise<TortureRow> => {
+  const ends = new Tally();
+  let gone = 0;
+  const removable = Object.entries(foreignPacks);
+  // Two listeners of each voice: one key has at most nine requests in flight.
+  const [key = ''] = await speaker.service.makeKeys(1);
+  const listeners = [speaker, { ...speaker, key }];
+  for (let i = 0; i < count; i++) {
+    const foreign = (await voicesOf(speaker)).slice(1);
+    const speaking = listeners.flatMap((listener) =>
+      foreign.map((voice) => speakWith(listener, voice, `${text} ${text}`)),
+    );
+    await sleep(20);
+    for (const [name] of removable) rmSync(join(models, name), { recursive: true });
+    speaker.service.signal('SIGHUP');
+    for (const end of await Promise.all(speaking)) ends.add(end);
+    const isGone = async () => (await voicesOf(speaker)).length === 1;
+    if (await comesTrue(isGone, reloadMsMax))
+      for (const voice of foreign) if ((await speakWith(speaker, voice)) === '422') gone++;
+    for (const [name, make] of removable) await make(join(models, name));
+    speaker.service.signal('SIGHUP');
+    await comesTrue(async () => (await voicesOf(speaker)).length === packCount, reloadMsMax);
   }
+  const times = count * removable.length;
+  const named = {
+    fault: 'voices removed',
+    injected: 'files deleted and SIGHUP while their voices speak; then put back',
+  };
+  const conditions = {
+    'speech goes on to its end': ends.of('200') === 2 * times,
+    'the voices are unknown afterwards': gone === times,
+  };
+  const saw = `speech in progress: ${ends.toString()}; unknown afterwards ${gone} of ${times} times`;
+  return rowOf(named, { count, saw, wrong: unmet(conditions) });
 };
 
-const storm = async (scratch: string, { seed }: TortureOptions): Promise<TortureRow> => {
-  await makeMixedPacks(join(scratch, 'models'));
-  const speaker = await startIn(scratch);
-  const signals = 200;
-  try {
-    const dice = new Dice(seed, 1);
-    const voices = await voicesOf(speaker);
-    const ends = new Tally();
-    let isStorming = true;
-    const listeners = voices.map(async (voice) => {
-      while (isStorming) ends.add(await speakWith(speaker, voice));
-    });
-    for (let i = 0; i < signals; i++) {
-      speaker.service.signal('SIGHUP');
-      await sleep(dice.between(0, 50));
-    }
-    isStorming = false;
-    await Promise.all(listeners);
-    const isReady = await comesTrue(async () => (await speaker.service.unreadyReasons()) === '');
-    const spoken = ends.of('200');
-    const named = {
-      fault: 'SIGHUP storm',
-      injected: 'reloads of all formats, one signal in 25 ms, under speech',
-    };
-    const conditions = {
-      'all speech is whole': spoken >= packCount && spoken === ends.sum,
-      'it is ready afterwards': isReady,
-    };
-    return rowOf(named, { count: signals, saw: `answers: ${ends.toString()}`, wrong: unmet(conditions) });
-  } finally {
-    await speaker.service.stop();
-  }
-};
+const signals = 200;
 
-const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
-  const rows: TortureRow[] = [];
-  for (const torture of [
-    (scratch: string) => beside(scratch, options),
-    (scratch: string) => removed(scratch, options.count),
-    (scratch: string) => storm(scratch, options),
-  ]) {
-    rows.push(await inScratch(torture));
-    options.progress(`${rows.at(-1)!.fault}: ${rows.at(-1)!.outcome}`);
+const storm = async (speaker: Speaker, seed: number): Promise<TortureRow> => {
+  const dice = new Dice(seed, 1);
+  const ends = new Tally();
+  let isStorming = true;
+  const listeners = (await voicesOf(speaker)).map(async (voice) => {
+    while (isStorming) ends.add(await speakWith(speaker, voice));
+  });
+  for (let i = 0; i < signals; i++) {
+    speaker.service.signal('SIGHUP');
+    await sleep(dice.between(0, 50));
   }
-  return rows;
+  isStorming = false;
+  await Promise.all(listeners);
+  const isReady = await comesTrue(async () => (await speaker.service.unreadyReasons()) === '');
+  const spoken = ends.of('200');
+  const named = {
+    fault: 'SIGHUP storm',
+    injected: 'reloads of all formats, one signal in 25 ms, under speech',
+  };
+  const conditions = {
+    'all speech is whole': spoken >= packCount && spoken === ends.sum,
+    'it is ready afterwards': isReady,
+  };
+  return rowOf(named, { count: signals, saw: `answers: ${ends.toString()}`, wrong: unmet(conditions) });
 };
 
 export const voices: Scenario = {
   name: 'voices',
   about: 'packs that people bring: bad, hostile, removed while they speak; reloads without end',
   defaultCount: 4,
-  run,
+  run: (options) =>
+    inScratch(async (scratch) => {
+      const models = join(scratch, 'models');
+      await makeMixedPacks(models);
+      const bad = await beside(scratch, options);
+      for (const { name } of badPacks) rmSync(join(models, `bad-${name}`), { recursive: true });
+      const speaker = await startIn(scratch);
+      try {
+        options.progress('voices removed');
+        const gone = await removed(speaker, models, options.count);
+        options.progress('SIGHUP storm');
+        return [bad, gone, await storm(speaker, options.seed)];
+      } finally {
+        await speaker.service.stop();
+      }
+    }),
 };
