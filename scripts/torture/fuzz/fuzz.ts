@@ -10,7 +10,8 @@ import { join } from 'node:path';
 import { freeDialectPorts } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { scenarioOf, type Fault } from '../beside.js';
-import { inputOf, type Vocabulary } from './input.js';
+import { inputOf } from './input.js';
+import type { Vocabulary } from './objects.js';
 import { shoot } from './shot.js';
 
 const parallel = 256;

@@ -3,7 +3,7 @@ import { Dice } from '../../rig/random.js';
 import { textFrame } from '../../rig/socket.js';
 import { someFrame } from './frames.js';
 import { mutate } from './mutate.js';
-import { elevenLabsMessages, events, messages, someJson } from './objects.js';
+import { elevenLabsMessages, events, messages, someJson, type Vocabulary } from './objects.js';
 import {
   elevenLabsHandshake,
   elevenLabsRequest,
@@ -12,15 +12,6 @@ import {
   publicRequest,
   writeRequest,
 } from './requests.js';
-
-/** What inputs are made of. */
-export interface Vocabulary {
-  /** Keys with credit, without credit, and unknown ones. */
-  readonly goodKeys: readonly string[];
-  readonly brokeKeys: readonly string[];
-  readonly unknownKeys: readonly string[];
-  readonly voices: readonly string[];
-}
 
 /**
  * `half-close`: the client sends a FIN at once. `reset`: it closes at once. `wait`: it waits a moment for an answer;

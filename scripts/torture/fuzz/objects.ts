@@ -1,7 +1,15 @@
 /** Bodies and messages as JSON: mostly valid, because the service refuses the others early. */
 import type { Dice, Weighted } from '../../rig/random.js';
-import type { Vocabulary } from './input.js';
 import { mutate } from './mutate.js';
+
+/** What inputs are made of. */
+export interface Vocabulary {
+  /** Keys with credit, without credit, and unknown ones. */
+  readonly goodKeys: readonly string[];
+  readonly brokeKeys: readonly string[];
+  readonly unknownKeys: readonly string[];
+  readonly voices: readonly string[];
+}
 
 type Value = (dice: Dice, vocabulary: Vocabulary) => unknown;
 

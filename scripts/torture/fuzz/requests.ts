@@ -1,6 +1,5 @@
 /** Requests and handshakes, to the public port and the dialects: valid, with a single known fault, or mutated. */
 import type { Dice, Weighted } from '../../rig/random.js';
-import type { Vocabulary } from './input.js';
 import {
   elevenLabsBody,
   openAiBody,
@@ -10,6 +9,7 @@ import {
   speechBody,
   webhookBody,
   type Shape,
+  type Vocabulary,
 } from './objects.js';
 
 export interface RequestForm {
