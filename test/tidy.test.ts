@@ -33,7 +33,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
-  scripts: 26_550,
+  scripts: 23_350,
   src: 4_560,
   'src/accounts': 3_070,
   'src/api': 2_080,
