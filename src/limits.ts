@@ -178,7 +178,7 @@ export const limits = {
   flushIdUnitsInFlightMax: 8 * MiB,
   /** Bytes of messages that wait for the turn of their account; a WebSocket that needs more is closed (`flooded`). */
   waitingMessageBytesMax: 32 * MiB,
-  /** Unspoken characters of one WebSocket; beyond it a text gets the error `Too much text is waiting`. */
+  /** Unspoken characters of one WebSocket, where a mark such as a pause counts as 30 and more; beyond it a text gets the error `Too much text is waiting`. */
   socketCharactersMax: 4 * MiB,
   /** Unspoken characters of all WebSockets, where a mark such as a pause counts as 30 and more; beyond it a text gets the error `Too much text is waiting`. */
   socketCharactersInFlightMax: 16 * MiB,

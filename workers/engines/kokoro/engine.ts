@@ -118,7 +118,9 @@ export class KokoroEngine extends ModelEngine<LongStep> {
       );
     const values = shape.durations === null ? undefined : (made[shape.durations]?.data as NumberArray);
     const durations = values?.length === count ? Array.from(values, Number) : null;
-    const isUsable = durations?.every((duration) => duration >= 0) === true && durations.some(Boolean);
+    const isUsable =
+      durations?.every((duration) => duration >= 0 && duration < Infinity) === true &&
+      durations.some(Boolean);
     return soundOf(raw, trimmedSamples, pieceIds, isUsable ? durations : null);
   }
 
