@@ -52,7 +52,7 @@ interface Server {
   readonly pid: number;
 }
 
-/** Runs `use` with another server, which tells its port when it listens. */
+/** Runs `use` with another server, which reports its port when it listens. */
 const withPeer = async <T>(args: readonly string[], use: (peer: Server) => Promise<T>): Promise<T> => {
   const listening = Promise.withResolvers<number>();
   const peer = new NodeProcess({

@@ -50,7 +50,7 @@ export abstract class SoakClient<Parts extends ClientParts = ClientParts> {
     this.#isRunning = false;
   }
 
-  /** It speaks to the end of what it has begun; then it stays away until it runs again. */
+  /** The client ends what it does, and then does nothing until `run` is called again. */
   stop(): void {
     this.#isStopping = true;
   }
@@ -81,7 +81,7 @@ export abstract class SoakClient<Parts extends ClientParts = ClientParts> {
     this.parts.meter.fault(kind, this.name, what);
   }
 
-  /** The check of an answer to one text, which a listener plays as it comes; nobody hears a file. */
+  /** Checks the answer to one text. A listener plays a stream while it arrives, and does not play a file. */
   protected answerTo(
     reply: Reply,
     playback: Playback,

@@ -76,7 +76,7 @@ export const textOf = ({ account, balance, cause, keys }: Alert): string => {
   }
 };
 
-/** @returns the delivery whose attempt is due now; `null` if none is. A last one of tomorrow is of a clock that was ahead */
+/** @returns the delivery whose attempt is due now; `null` if none is. The last one may lie ahead, if the clock was set back */
 export const dueOf = (
   { deliveries }: Pick<Webhook, 'deliveries'>,
   cause: AlertCause,

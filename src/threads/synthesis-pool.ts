@@ -5,7 +5,7 @@
  * native code it cannot be ended, and another starts beside it. A thread that hangs in the pool's first load is not
  * replaced: the pool is then useless.
  *
- * A pack is out that a thread cannot load, in whose step one hangs, or in whose steps several die: replacements would do the same.
+ * A pack is taken out if a thread cannot load it or hangs in its step, or if several die in its steps: replacements would do so too.
  */
 import { EventEmitter, once } from 'node:events';
 import type { Clock } from '../monotonic.js';
@@ -63,7 +63,7 @@ interface SynthesisPoolEvents {
   changed: [];
   /** A job needed a pack that was not loaded. */
   'pack-loaded': [ms: number];
-  /** The jobs of the pack fail from now on. `null`: it made a thread hang, or several die. */
+  /** The jobs of the pack fail from now on. `loadFault` is `null` if it made a thread hang, or several die. */
   'pack-out': [pack: VoicePack, loadFault: string | null];
   /** A thread that died or hangs is replaced. */
   restart: [];

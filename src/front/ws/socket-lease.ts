@@ -121,7 +121,7 @@ export class SocketLease {
     this.#lease?.refund(characters);
   }
 
-  /** The text of so many marks is spoken or dropped. */
+  /** Gives back what marks took of the budget. */
   unmark(marked: number): void {
     this.#marked -= marked;
     this.#parts.textBudget.giveBack(marked);
@@ -159,7 +159,7 @@ export class SocketLease {
 export class LeaseShare implements Lease {
   readonly #socket: SocketLease;
   #unspoken = 0;
-  /** Of marks. Which of them are left is known only when no text is. */
+  /** Taken of the budget for its marks. It is given back when no text is left: marks are not matched with their text. */
   #marked = 0;
 
   constructor(socket: SocketLease) {
