@@ -65,6 +65,9 @@ const stepSegments = async (
     : engine.together(runs);
 };
 
+/** A step of so many times `stepComputeMsTarget` of CPU time keeps others waiting. */
+const SLOW_STEP_FACTOR = 20;
+
 /** The ports to the actor threads. Their numbers only grow, and are never used again. */
 export class ActorPorts {
   readonly #ports = new Map<number, MessagePort>();
@@ -109,6 +112,7 @@ export const serveSynthesis = async (
   const voices = await loadPatiently(() => load(vitals.native), actorPorts, report);
   const rows = new Map(voices.voices.map(({ id }, row) => [id, row]));
   const longSteps = longStepsOf(voices);
+  const slowStepMs = SLOW_STEP_FACTOR * data.bounds.stepComputeMsTarget;
   const usesGpu = voices.executionProvider !== 'cpu';
   const rooms = roomsOf(voices);
 
@@ -218,6 +222,9 @@ export const serveSynthesis = async (
       });
       if (stepped === null) return { type: 'cancelled', effort };
       const { chunk, startedMs, passedMs } = stepped;
+      const { cpuMs, speechMs } = stepped.effort;
+      if (longMs === 0 && cpuMs > slowStepMs)
+        report({ type: 'slow-step', voiceId, step: { ms: cpuMs, speechMs } });
       parts.push(stepped.effort);
       const before: SynthesisEffort = effort ?? { startedMs, computeMs: 0 };
       effort = { ...before, computeMs: before.computeMs + passedMs };

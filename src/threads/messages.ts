@@ -179,6 +179,8 @@ export type SynthesisHello =
       /** Packs that are loaded now. */
       readonly loadedPacks: number;
     }
+  /** A step of a voice took long that the load had not found long. */
+  | { readonly type: 'slow-step'; readonly voiceId: string; readonly step: LongStep }
   | { readonly type: 'load-failed'; readonly message: string };
 
 /** The time of a word, in samples from the first one of its segment. */

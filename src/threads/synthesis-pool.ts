@@ -105,6 +105,8 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   readonly #loadFaults = new Map<SynthesisThread, Error>();
   /** Jobs that no thread had room for. The scheduler starts no more than all threads together hold. */
   readonly #waiting: Job[] = [];
+  /** The longest known step of each voice whose steps are long, by voice id. */
+  readonly #longSteps = new Map<string, LongStep>();
   /** Of the packs that are out. */
   readonly #outVoices = new Set<string>();
   #deaths: readonly { readonly atMs: number; readonly steppingVoices: readonly string[] }[] = [];
@@ -157,12 +159,14 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
 
   /** The longest step of a voice, if its steps are long. */
   longStep(voiceId: string): LongStep | undefined {
-    let longest: LongStep | undefined;
-    for (const thread of this.#threads) {
-      const step = thread.isReady ? thread.longSteps.get(voiceId) : undefined;
-      if (step !== undefined && (longest === undefined || step.ms > longest.ms)) longest = step;
-    }
-    return longest;
+    return this.#longSteps.get(voiceId);
+  }
+
+  /** @returns whether it is longer than those before */
+  #countLong(voiceId: string, step: LongStep): boolean {
+    if (step.ms <= (this.#longSteps.get(voiceId)?.ms ?? 0)) return false;
+    this.#longSteps.set(voiceId, step);
+    return true;
   }
 
   /** Runs a job as soon as a thread has room. @param startMs position of its first sample, by the clock of its context */
@@ -207,8 +211,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   }
 
   get #longestStepMs(): number {
-    const steps = [...this.#threads].flatMap(({ longSteps }) => [...longSteps.values()]);
-    return Math.max(0, ...steps.map(({ ms }) => ms));
+    return Math.max(0, ...[...this.#longSteps.values()].map(({ ms }) => ms));
   }
 
   async #end(thread: SynthesisThread): Promise<void> {
@@ -249,6 +252,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       this.#loadFaults.delete(thread);
       for (const [name, fault] of faults)
         this.takeOut((pack) => pack.name === name, `a thread could not load it: ${fault}`);
+      for (const [voiceId, step] of thread.longSteps) this.#countLong(voiceId, step);
       this.emit('thread', thread);
       this.#changed();
     });
@@ -258,6 +262,17 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       this.#changed();
     });
     thread.on('pack-loaded', (ms) => this.emit('pack-loaded', ms));
+    thread.on('slow-step', (slowVoiceId, step) => {
+      // The voices of a pack have one model. The default pack keeps all threads.
+      const [, ...others] = this.#options.packs;
+      const { voices = [] } = others.find((pack) => isOf(pack, [slowVoiceId])) ?? {};
+      const longer = voices.filter(({ id }) => this.#countLong(id, step));
+      if (longer.length > 0)
+        this.#options.log.warn(
+          { slowVoiceId, stepMs: Math.round(step.ms) },
+          'a voice is slow: a thread is kept for others',
+        );
+    });
     thread.on('died', (wasReady, steppingVoices) => this.#onDied(thread, wasReady, steppingVoices));
     thread.on('hung', () => this.#onHung(thread));
   }

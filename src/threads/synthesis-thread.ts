@@ -163,6 +163,8 @@ interface SynthesisThreadEvents {
   'load-failed': [reason: string];
   /** A job needed a pack that was not loaded. */
   'pack-loaded': [ms: number];
+  /** A step of a voice took long that the load had not found long. */
+  'slow-step': [voiceId: string, step: LongStep];
   died: [wasReady: boolean, steppingVoices: readonly string[]];
   /** It hangs in a step, or with an event loop that does not turn; or its load takes too long. */
   hung: [];
@@ -385,6 +387,9 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
         this.emit('pack-loaded', ms);
         return;
       }
+      case 'slow-step':
+        this.emit('slow-step', message.voiceId, message.step);
+        return;
       case 'load-failed':
         this.#expectLoaded();
         this.emit('load-failed', message.message);

@@ -4,6 +4,7 @@
  * for: see `heard.ts`.
  */
 import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/messages.js';
+import { threadCpuMs } from '../../src/threads/effort.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Engine, EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { batchVoice, longStep, longVoice, tornPack, type Script } from './scripted-voices.js';
@@ -12,6 +13,7 @@ import { pause } from './waiting.js';
 export const LETTER_SAMPLES = 1_200;
 const LETTERS_A_STEP = 5;
 const SLOW_STEP_MS = 200;
+const HEAVY_STEP_MS = 600;
 
 /** The thread that runs the engine. */
 export interface EngineThread {
@@ -83,6 +85,9 @@ class ScriptedEngine implements LoadedVoices {
       // Before the next step of any job, which begins in a later turn.
       '!late-exit': () => void setImmediate(() => void thread.exit(3)),
       '!die-inside': () => native(() => thread.exit(3)),
+      '!heavy': () => {
+        for (const endMs = threadCpuMs() + HEAVY_STEP_MS; threadCpuMs() < endMs;);
+      },
       '!stuck': () => this.#stayStuck(),
       '!inside': () => this.#waitInside(),
       ...Object.fromEntries(

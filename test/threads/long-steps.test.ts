@@ -18,9 +18,11 @@ const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
 const start = async (t: Test, threads: number, isPlayed = true) => {
   const watchdog = new Watchdog(limits, monotonicMs);
   const voices = voicesOf(['short', longVoice]);
+  const [pack] = voices.packs;
+  const others = ['heavy', 'light'].map((id) => ({ ...pack!.voices[0]!, id }));
   const clocks = new ClockTable(100);
   const pool = new SynthesisPool({
-    packs: voices.packs,
+    packs: [...voices.packs, { ...pack!, name: 'others', voices: others }],
     executionProvider: 'cpu',
     logLevel: 'silent',
     bounds: limits,
@@ -94,6 +96,23 @@ t.test('long steps leave a thread to those that are due before they end', async 
   for (const { job } of after) t.match(await job.outcome, { type: 'done' });
   t.same(await threadsOf(after), [0, 1], 'without long steps every thread takes all');
 });
+
+t.test(
+  'a pack with a heavy step leaves a thread to others from then on, except the default one',
+  async (t) => {
+    const { pool, run, nextChunk } = await start(t, 2);
+    for (const voiceId of ['short', 'heavy'])
+      t.match(await run(voiceId, '!heavy word').job.outcome, { type: 'done' });
+    await eventually(() => pool.longStep('heavy') !== undefined);
+    t.ok(pool.longStep('heavy')!.ms > 500);
+    t.same(pool.longStep('light'), pool.longStep('heavy'), 'of all voices of the pack');
+    t.equal(pool.longStep('short'), undefined);
+    const jobs = Array.from({ length: 4 }, () => run('light', 'b'.repeat(50)));
+    await nextChunk();
+    t.equal(pool.ready[1]!.jobs, 0);
+    for (const { job } of jobs) t.match(await job.outcome, { type: 'done' });
+  },
+);
 
 t.test('a single thread runs long steps too', async (t) => {
   const { run } = await start(t, 1);
