@@ -9,7 +9,8 @@ import { readTags, TagReader } from '../../src/dialects/elevenlabs/tags.js';
 import { limits } from '../../src/limits.js';
 import { check } from '../fuzz/check.js';
 import { ElevenLabsClient, textOf } from '../support/elevenlabs-client.js';
-import { startService } from '../support/service.js';
+import { balances } from '../store/support.js';
+import { startService, until } from '../support/service.js';
 
 /** Pauses as `[ms]`, forms as `{words=form}`. */
 const shown = (pieces: ReturnType<typeof readTags>): string =>
@@ -257,6 +258,30 @@ t.test(
     t.equal(textOf(cut.alignments(undefined)), 'It is a <b ');
   },
 );
+
+t.test('text that is dropped gives back no credit of the text before it', async (t) => {
+  const [halvesKey = ''] = await createKeys(service.dataDir, [['halves', 10_000]]);
+  const client = await ElevenLabsClient.open(
+    `ws://127.0.0.1:${port}/v1/text-to-speech/wren/multi-stream-input?output_format=pcm_16000`,
+    { 'xi-api-key': halvesKey },
+  );
+  if (!(client instanceof ElevenLabsClient)) throw new Error(JSON.stringify(client));
+  t.teardown(() => client.close());
+  const spoken = 'The cat sat in the sun. '.repeat(20);
+  const balance = () => balances(service.dataDir).find(({ name }) => name === 'halves')?.balance;
+  // A mark divides each pair, and then a message divides some.
+  const marked = ['\ud83d<sub alias="x">\ude00</sub>'.repeat(300)];
+  const long = Array.from({ length: 10 }, () => `\ude00${'x'.repeat(600)}\ud83d`);
+  for (const [place, texts] of [marked, long].entries()) {
+    const context_id = String(place);
+    client.send({ text: spoken, context_id, flush: true });
+    client.send(...texts.map((text) => ({ text, context_id })), { context_id, close_context: true });
+    await client.until(() => client.isFinal(context_id));
+    const left = 10_000 - (place + 1) * spoken.length;
+    await until(() => (balance() ?? 0) <= left);
+    t.equal(balance(), left);
+  }
+});
 
 t.test(
   'tags after the first 16,384 characters of tags in a text are text: more would hold the service',

@@ -29,30 +29,37 @@ import type { LeaseRefusal, LeaseShare, SocketLease } from './socket-lease.js';
 /** About 240 bytes. */
 const MARK_CHARACTERS = 30;
 
-const isHigh = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00;
-const isLow = (unit: number): boolean => unit >= 0xdc00 && unit < 0xe000;
-
 /** A mark that waits is an object; a character in the budget stands for four UTF-16 units. @returns characters of that size */
 const markedOf = ({ form, pauseMs = 0 }: MarkedText): number => {
   if (form === undefined) return pauseMs > 0 ? MARK_CHARACTERS : 0;
   return MARK_CHARACTERS + Math.ceil(('ipa' in form ? form.ipa : form.spelling).length / 4);
 };
 
-/** Counts the code points of a text that arrives in pieces; a cut may split a surrogate pair. */
-class CharacterCount {
-  #endsHigh = false;
+/**
+ * Joins characters whose halves arrive in two messages: the stage below must not count one as two. Halves that a mark divides
+ * stay two characters.
+ */
+class Halves {
+  #high = '';
 
-  /** @returns code points that the piece adds */
-  add(text: string): number {
-    if (text === '') return 0;
-    const joins = this.#endsHigh && isLow(text.charCodeAt(0));
-    this.#endsHigh = isHigh(text.charCodeAt(text.length - 1));
-    return codePointCount(text) - (joins ? 1 : 0);
+  /** @returns the pieces, without a half at their end: it waits for the next text */
+  join(pieces: readonly MarkedText[]): MarkedText[] {
+    const joined = [...pieces];
+    const isPlain = (piece: MarkedText | undefined) => piece !== undefined && markedOf(piece) === 0;
+    if (isPlain(joined[0])) joined[0] = { text: this.#high + joined[0]!.text };
+    this.#high = '';
+    const last = joined.at(-1);
+    const end = last?.text.slice(-1) ?? '';
+    if (isPlain(last) && /[\ud800-\udbff]/.test(end)) {
+      this.#high = end;
+      joined[joined.length - 1] = { text: last!.text.slice(0, -1) };
+    }
+    return joined;
   }
 
   /** A new text follows. */
   reset(): void {
-    this.#endsHigh = false;
+    this.#high = '';
   }
 }
 
@@ -113,7 +120,7 @@ export class SocketContext {
   /** Why the stage below has not accepted it; `null`: it has. */
   readonly openRefusal: OpenRefusal | null;
   readonly #flushes: PendingFlush[] = [];
-  readonly #count = new CharacterCount();
+  readonly #halves = new Halves();
   #state: State = 'open';
   /** When its client last sent it a message, or it last spoke. */
   #activeMs: number;
@@ -189,11 +196,13 @@ export class SocketContext {
   }
 
   /** @param pieces of the text, where a protocol has markup */
-  text(text: string, pieces: readonly MarkedText[] = [{ text }]): void {
+  text(sent: string, sentPieces: readonly MarkedText[] = [{ text: sent }]): void {
     // A pause without text belongs to the words before it.
-    const isPause = pieces.some(({ pauseMs = 0 }) => pauseMs > 0);
-    if (this.#refusal !== null || (text === '' && !(isPause && this.#isMidUtterance))) return;
-    const characters = this.#count.add(text);
+    const isPause = sentPieces.some(({ pauseMs = 0 }) => pauseMs > 0);
+    if (this.#refusal !== null || (sent === '' && !(isPause && this.#isMidUtterance))) return;
+    const pieces = this.#halves.join(sentPieces);
+    const text = pieces.map((piece) => piece.text).join('');
+    const characters = pieces.reduce((sum, piece) => sum + codePointCount(piece.text), 0);
     const refusal = this.#admit(text, characters, pieces);
     if (refusal !== null) {
       this.#refuse(refusal);
@@ -224,7 +233,7 @@ export class SocketContext {
       this.#answerError('flushesExhausted', flushId);
       return;
     }
-    this.#count.reset();
+    this.#halves.reset();
     this.#isMidUtterance = false;
     this.#hasFlushed = true;
     const refusal = this.#refusal === null ? this.#cover() : null;
@@ -349,7 +358,7 @@ export class SocketContext {
     this.#refusal = refusal;
     this.#parts.onRefused(refusal, this);
     this.#parts.share.drop(this.#speech?.dropUtterance() ?? 0);
-    this.#count.reset();
+    this.#halves.reset();
     this.#parts.onChange(this);
   }
 
