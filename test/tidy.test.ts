@@ -35,23 +35,23 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 const budgets: Readonly<Record<string, number>> = {
   scripts: 23_350,
   src: 4_560,
-  'src/accounts': 3_070,
+  'src/accounts': 3_092,
   'src/api': 2_080,
   'src/client': 1_560,
   'src/console': 3_098,
   'src/console/web': 8_965,
   'src/dialects': 2_645,
-  'src/front': 6_598,
+  'src/front': 6_606,
   'src/ops': 312,
   'src/speech': 2_917,
   'src/store': 6_335,
   'src/text': 6_508,
-  'src/threads': 3_517,
+  'src/threads': 3_523,
   workers: 1_260,
   'workers/actor': 1_290,
   'workers/audio': 1_800,
-  'workers/engines': 13_973,
-  'workers/lexicons': 498,
+  'workers/engines': 13_926,
+  'workers/lexicons': 509,
 };
 
 /** The nearest folder around a file that has a budget. What trains the voices has none. */

@@ -17,16 +17,14 @@ import type { Pulsed } from './services.js';
 import type { Inlet, AccountTurn, Waiting } from './turns.js';
 
 const FIRST_CAPACITY_BYTES = 4 * 1024;
-/** A larger body gets a buffer for the longest one, of which only the used pages take memory. */
-const SMALL_BYTES = 64 * 1024;
 
-/** One such buffer stays for the next large body: on some machines new pages take longer than the parsing. */
+/** One buffer of the largest size stays for the next one: on some machines new pages take longer than the parsing. */
 let spare: ArrayBuffer | null = null;
 
-const takeLarge = (bytes: number): ArrayBuffer => {
-  const large = spare?.byteLength === bytes ? spare : new ArrayBuffer(bytes);
+const takeLargest = (bytes: number): ArrayBuffer => {
+  const largest = spare?.byteLength === bytes ? spare : new ArrayBuffer(bytes);
   spare = null;
-  return large;
+  return largest;
 };
 
 class BodyReader implements Pulsed, Inlet, Waiting {
@@ -105,15 +103,17 @@ class BodyReader implements Pulsed, Inlet, Waiting {
       if (isLast) this.#refuseTooLarge();
       return;
     }
-    const refusal = this.#append(new Uint8Array(piece));
+    const turn = this.#turn;
+    let refusal: KeyedRefusal | null = null;
+    turn.time(piece.byteLength, () => (refusal = this.#append(new Uint8Array(piece))));
     if (refusal !== null) {
       const reason = refusal === 'pool' ? 'bodyPoolExhausted' : 'bodiesOfAccountExhausted';
       replyUnavailable(this.#exchange, reason, { close: true });
       return;
     }
-    const turn = this.#turn;
     if (!isLast) {
       if (!turn.isFree) turn.pause(this);
+      if (turn.isFarBehind) turn.pauseAll();
     } else if (turn.isFree) turn.run(this.#length, () => this.#handOn());
     else {
       this.#exchange.services.pulse.delete(this);
@@ -165,15 +165,10 @@ class BodyReader implements Pulsed, Inlet, Waiting {
     const capacityBytes = Math.min(doubledBytes, bounds.bodyBytesMax);
     const refusal = bodyBudget.take(this.#member, capacityBytes - this.#buffer.length);
     if (refusal !== null) return refusal;
-    const { buffer } = this.#buffer;
-    if (buffer.byteLength === bounds.bodyBytesMax) this.#buffer = new Uint8Array(buffer, 0, capacityBytes);
-    else {
-      const isSmall = capacityBytes <= SMALL_BYTES;
-      const room = isSmall ? new ArrayBuffer(capacityBytes) : takeLarge(bounds.bodyBytesMax);
-      const grown = new Uint8Array(room, 0, capacityBytes);
-      grown.set(this.#buffer.subarray(0, this.#length));
-      this.#buffer = grown;
-    }
+    const isLargest = capacityBytes === bounds.bodyBytesMax;
+    const grown = new Uint8Array(isLargest ? takeLargest(capacityBytes) : new ArrayBuffer(capacityBytes));
+    grown.set(this.#buffer.subarray(0, this.#length));
+    this.#buffer = grown;
     return null;
   }
 
@@ -186,9 +181,9 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   }
 
   #giveBackBuffer(): void {
-    const { bodyBudget } = this.#exchange.services;
+    const { bodyBudget, bounds } = this.#exchange.services;
     bodyBudget.giveBack(this.#member, this.#buffer.length);
-    if (this.#buffer.length > SMALL_BYTES) spare = this.#buffer.buffer;
+    if (this.#buffer.length === bounds.bodyBytesMax) spare = this.#buffer.buffer;
     this.#buffer = new Uint8Array(0);
   }
 }

@@ -220,12 +220,20 @@ export class AccountTurn {
 
   /** Does work of the account now, and counts its time and one frame. @param bytes of its input */
   run(bytes: number, work: () => void): void {
+    try {
+      this.time(bytes, work);
+    } finally {
+      this.count(bytes);
+    }
+  }
+
+  /** Does a part of the work for a frame now, and counts its time. @param bytes of its input */
+  time(bytes: number, work: () => void): void {
     const startMs = this.#clock();
     try {
       work();
     } finally {
       this.#time.use(Math.min(this.#clock() - startMs, PIECE_MS + bytes * BYTE_MS));
-      this.count(bytes);
     }
   }
 

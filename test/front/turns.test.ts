@@ -84,6 +84,16 @@ t.test('a key works at once within its rate, then it owes time until the rate ha
   t.end();
 });
 
+t.test('the pieces of a frame count their time, and are no frames', (t) => {
+  const world = createTurns({ framesPerSecond: 20 });
+  const turn = world.turns.of(1);
+  for (let piece = 0; piece < 10; piece++) turn.time(1_000, () => world.spend(1));
+  t.ok(turn.isFree);
+  while (turn.isFree) turn.time(1_000, () => world.spend(1));
+  t.ok(Math.abs(world.now() - 17.6) < 1.5, `as whole frames: ${world.now()}`);
+  t.end();
+});
+
 t.test('time in which the system ran other threads counts only as far as the input can explain', (t) => {
   const world = createTurns();
   const turn = world.turns.of(1);

@@ -11,6 +11,9 @@ const connections = 200;
 const pieceBytes = 16 * 1024;
 const pieceEveryMs = 200;
 const answerMsMax = 60_000;
+const unfinishedAtOnce = 60;
+const unfinishedBytes = 70_000;
+const unfinishedMs = 50;
 
 const headOf = (key: string, bytes: number): string =>
   [
@@ -56,7 +59,10 @@ const MiB = 1024 * 1024;
 const keysOf = (bytes: number): string =>
   `{${Array.from({ length: Math.floor(bytes / 11) }, (_, i) => `"${i.toString(36).padStart(5, '0')}":0`).join()}}`;
 
-/** Sends what is expensive to look at, over WebSockets and over HTTP, each after the answer to the one before. */
+/**
+ * Sends what is expensive to look at, over WebSockets and over HTTP, each after the answer to the one before; and beginnings of
+ * large bodies.
+ */
 export const parsingAttack: Attack = async ({ answers, faults, key, loop, port }) => {
   const bytes = limits.socketMessageBytesMax - 32;
   const messages = [
@@ -103,6 +109,12 @@ export const parsingAttack: Attack = async ({ answers, faults, key, loop, port }
   let turn = 0;
   loop(8, (i) => say(sockets[i]!, messages[turn++ % messages.length]!));
   loop(8, (i) => ask(kept[i]!, requests[turn++ % requests.length]!));
+  loop(unfinishedAtOnce, async () => {
+    const client = new RawConnection({ port });
+    client.write(Buffer.concat([Buffer.from(headOf(key, MiB)), Buffer.alloc(unfinishedBytes, 'a')]));
+    await sleep(unfinishedMs);
+    client.reset();
+  });
   await sleep(500);
   return () => {
     for (const socket of sockets) socket.close();
