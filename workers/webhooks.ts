@@ -31,11 +31,13 @@ export const openWebhooks = ({ allow, bounds, folder }: WebhooksOptions): Webhoo
   const refuse = (message: string) => invalid('url', message);
   const stopping = new AbortController();
 
-  const read = (accountId: number): Webhook | null => {
+  const read = (accountId: number, account: string): Webhook | null => {
     try {
-      return JSON.parse(readRegular(pathOf(accountId)).toString()) as Webhook;
+      const webhook = JSON.parse(readRegular(pathOf(accountId)).toString()) as Webhook;
+      return (webhook.account ?? account) === account ? webhook : null;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      // A damaged file is none, so that its account can set another.
+      if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
     }
   };

@@ -203,8 +203,12 @@ const callsOver = (
     }
   };
 
-  const noteSent = (accountId: number, url: string, change: (webhook: Webhook) => Webhook): void => {
-    const now = webhooks.read(accountId);
+  const noteSent = (
+    { accountId, account }: Pick<Alert, 'accountId' | 'account'>,
+    url: string,
+    change: (webhook: Webhook) => Webhook,
+  ): void => {
+    const now = webhooks.read(accountId, account);
     // A user may have changed it meanwhile.
     if (now?.url === url) webhooks.write(accountId, change(now));
   };
@@ -212,17 +216,20 @@ const callsOver = (
   /** Sends what is due of the alerts of one account. */
   const sendAlertsOf = async (accountId: number, alerts: readonly Alert[]): Promise<void> => {
     for (const alert of alerts) {
-      const webhook = webhooks.read(accountId);
+      const webhook = webhooks.read(accountId, alert.account);
       const due = webhook && dueOf(webhook, alert.cause, nowMs(), randomUUID);
       if (webhook === null || due === null || called.has(accountId)) continue;
       const message = { type: alert.cause, ...alert, text: textOf(alert) };
+      const note = (isDelivered: boolean, lastResult: string): void =>
+        noteSent(alert, webhook.url, (now) => ({
+          ...now,
+          deliveries: { ...now.deliveries, [alert.cause]: after(due, isDelivered, nowMs(), bounds) },
+          ...{ lastAtMs: nowMs(), lastResult },
+        }));
+      // Before it is sent: if no attempt can be noted, it would be sent again and again.
+      note(false, 'no answer yet');
       const { isDelivered, result } = await sending(accountId, () => webhooks.send(webhook, due.id, message));
-      noteSent(accountId, webhook.url, (now) => ({
-        ...now,
-        deliveries: { ...now.deliveries, [alert.cause]: after(due, isDelivered, nowMs(), bounds) },
-        lastAtMs: nowMs(),
-        lastResult: result,
-      }));
+      note(isDelivered, result);
     }
   };
 
@@ -343,29 +350,34 @@ const callsOver = (
       { accountId, refused }: { readonly accountId: number | null; readonly refused: RefusedCharacters },
     ) => viewAs(by).alerts(accountId, refused),
     webhook: async (by: By, question: OfAccount) => {
-      await accountOf(by, question);
-      const { url = null, lastAtMs = null, lastResult = null } = webhooks.read(question.accountId) ?? {};
+      const { name } = await accountOf(by, question);
+      const {
+        url = null,
+        lastAtMs = null,
+        lastResult = null,
+      } = webhooks.read(question.accountId, name) ?? {};
       return { url, lastAtMs, lastResult };
     },
     setWebhook: async (by: By, { accountId, url }: OfAccount & { readonly url: string | null }) => {
       const secret = url === null ? null : webhooks.check(url);
-      await store.transact(async (transaction) => {
+      const account = await store.transact(async (transaction) => {
         const actor = await userBy(by)(transaction);
         const { name: subject } = await findAccount(transaction, actor, { accountId });
         take(webhookChanges, accountId, 'The webhook was changed too often');
         // Without its path, which may have a secret.
         const details = url === null ? 'none' : new URL(url).origin;
         await record(transaction, actor, { atMs: nowMs(), action: 'account.webhook', subject, details });
+        return subject;
       });
       // Another address is no reason for more attempts.
-      const { deliveries = {} } = webhooks.read(accountId) ?? {};
-      const state = { deliveries, lastAtMs: null, lastResult: null };
+      const { deliveries = {} } = webhooks.read(accountId, account) ?? {};
+      const state = { account, deliveries, lastAtMs: null, lastResult: null };
       webhooks.write(accountId, url === null || secret === null ? null : { url, secret, ...state });
       return { secret: secret === null ? null : `whsec_${secret}` };
     },
     testWebhook: async (by: By, question: OfAccount) => {
       const { accountId, name: account } = await accountOf(by, question);
-      const webhook = webhooks.read(accountId);
+      const webhook = webhooks.read(accountId, account);
       if (webhook === null) throw conflict('The account has no webhook: set one');
       if (called.has(accountId) || testing >= bounds.webhooksAtOnceMax / 2)
         throw new AdministrationError(
@@ -379,7 +391,11 @@ const callsOver = (
         await recordAct(by, 'account.testWebhook', account, new URL(webhook.url).origin);
         return webhooks.send(webhook, randomUUID(), { type: 'test', accountId, account, text });
       }).finally(() => testing--);
-      noteSent(accountId, webhook.url, (now) => ({ ...now, lastAtMs: nowMs(), lastResult: result }));
+      noteSent({ accountId, account }, webhook.url, (now) => ({
+        ...now,
+        lastAtMs: nowMs(),
+        lastResult: result,
+      }));
       return { isDelivered, result };
     },
     /** Makes the attempts that are due, of all accounts with a webhook on this host. */
@@ -387,11 +403,13 @@ const callsOver = (
       const waiting = [...webhooks.ids()];
       if (waiting.length === 0) return;
       const alerts = Map.groupBy(await overviewOfAll.alerts(null, refused), ({ accountId }) => accountId);
+      const faults: unknown[] = [];
       const work = async (): Promise<void> => {
         for (let id = waiting.pop(); id !== undefined; id = waiting.pop())
-          await sendAlertsOf(id, alerts.get(id) ?? []);
+          await sendAlertsOf(id, alerts.get(id) ?? []).catch((fault: unknown) => faults.push(fault));
       };
       await Promise.all(Array.from({ length: bounds.webhooksAtOnceMax / 2 }, work));
+      if (faults.length > 0) throw faults[0];
     },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     names: (by: By, question: NamesQuestion) => viewAs(by).names(question),

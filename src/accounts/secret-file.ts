@@ -1,5 +1,5 @@
 /** Secrets that a start without a terminal leaves in the data folder: the first key, and the console's link. */
-import { closeSync, fchmodSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { makeFolder } from '../store/sqlite/files.js';
 
@@ -18,12 +18,14 @@ export const writeSecret = (path: string, line: string): string => {
   try {
     // `openSync` sets the mode of a new file only.
     fchmodSync(file, 0o600);
-    writeSync(file, `${line}\n`);
+    // Writes all of it or throws: a nearly full disk takes a part.
+    writeFileSync(file, `${line}\n`);
     fsyncSync(file);
+    renameSync(temporary, path);
   } finally {
     closeSync(file);
+    rmSync(temporary, { force: true });
   }
-  renameSync(temporary, path);
   return path;
 };
 

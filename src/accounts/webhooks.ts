@@ -19,6 +19,8 @@ export interface Delivery {
 }
 
 export interface Webhook {
+  /** Whose it is: the store may give its id to another one, after a restore. Older files lack it. */
+  readonly account?: string;
   readonly url: string;
   /** In base64. */
   readonly secret: string;
@@ -42,7 +44,7 @@ export interface SendResult {
 /** Keeps the webhooks of this host, and sends to them. */
 export interface Webhooks {
   ids(): readonly number[];
-  read(accountId: number): Webhook | null;
+  read(accountId: number, account: string): Webhook | null;
   write(accountId: number, webhook: Webhook | null): void;
   /** @returns a new secret. @throws {AdministrationError} the address may not be called */
   check(url: string): string;

@@ -1,8 +1,10 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
 import { ConsoleDesk, type ConsoleCalls } from '../../src/accounts/console-calls.js';
 import type { SpeakingDefaults } from '../../src/api/speech-settings.js';
+import type { Webhook, Webhooks } from '../../src/accounts/webhooks.js';
 import { hashToken } from '../../src/accounts/tokens.js';
 import { startAdministration, type ConsoleAdministration } from '../../src/console/administration.js';
 import { ConsoleRefusal } from '../../src/console/refusal.js';
@@ -392,7 +394,44 @@ t.test('another address of a webhook gets no more attempts than the one before',
   webhooks.write(1, { ...{ url, secret: 'AAAA', deliveries }, lastAtMs: 1, lastResult: 'answered 500' });
   const set = await desk.run('setWebhook', [by, { accountId: 1, url: 'https://two.example/' }]);
   t.match(set, { ok: true, answer: { secret: /^whsec_/ } });
-  t.match(webhooks.read(1), { url: 'https://two.example/', deliveries, lastAtMs: null });
+  t.match(webhooks.read(1, 'ada'), { url: 'https://two.example/', deliveries, lastAtMs: null });
+  t.equal(webhooks.read(1, 'bob'), null, 'after a restore its id may belong to another account');
+  writeFileSync(join(dataDir, '1.json'), '{"url":');
+  t.match(await desk.run('webhook', [by, { accountId: 1 }]), { ok: true, answer: { url: null } });
+  t.match(await desk.run('setWebhook', [by, { accountId: 1, url }]), { ok: true }, 'damaged: set again');
+});
+
+t.test('an alert that cannot be noted is not sent, and holds up no other account', async (t) => {
+  const dataDir = memoryFolder(t);
+  const names = ['ada', 'bob', 'cleo', 'dan', 'eve'];
+  await createKeys(
+    dataDir,
+    names.map((name) => [name, 0]),
+  );
+  const webhook = { url: 'https://one.example/', secret: 'AAAA', deliveries: {} };
+  const kept = new Map<number, Webhook>(
+    names.map((_, place) => [place + 1, { ...webhook, lastAtMs: null, lastResult: null }]),
+  );
+  const sent: string[] = [];
+  const webhooks: Webhooks = {
+    ...noWebhooks,
+    ids: () => [...kept.keys()],
+    read: (accountId) => kept.get(accountId) ?? null,
+    write: (accountId, written) => {
+      if (accountId !== 1) throw new Error('the disk is full');
+      kept.set(accountId, written!);
+    },
+    send: (_, __, { account }) => {
+      sent.push(account);
+      return Promise.resolve({ isDelivered: true, result: 'answered 200' });
+    },
+  };
+  const words = wordsWith(() => null);
+  const desk = new ConsoleDesk(storeAt({ dataDir, storeUrl: null }, limits), limits, words, webhooks);
+  t.teardown(() => desk.close());
+  for (let check = 0; check < 2; check++) await desk.run('sendAlerts', [new Map()]).catch(() => undefined);
+  t.strictSame(sent, ['ada']);
+  t.equal(kept.get(1)?.lastResult, 'answered 200');
 });
 
 t.test('a thread that dies fails the calls under way, and the next one starts another', async (t) => {
