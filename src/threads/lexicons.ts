@@ -78,6 +78,9 @@ export const namedLexicons = (dataDir: string): readonly string[] | null => {
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
 };
 
+/** Files that may end the thread in one reading: each makes it read all of them again. */
+const LOSSES_MAX = 8;
+
 /** Heap that the thread needs for a file of the largest size. */
 const HEAP_MIB = 96;
 
@@ -232,6 +235,10 @@ export class Lexicons {
     while ('loss' in read) {
       const { item, fault } = read.loss;
       refused.push({ path: item.path, line: 1, fault: `${fault}: the file is left out` });
+      if (refused.length > LOSSES_MAX) {
+        for (const { path, fault: why } of refused) log.warn({ file: path, fault: why }, 'lexicon');
+        throw new Error('too many files end the thread that reads them');
+      }
       read = await this.#readOnce(refused);
     }
     const { done, scopes, crowded } = read.answer;

@@ -45,7 +45,7 @@ t.test('the plain form has two columns, comments and rules', (t) => {
     { written: 'Chemie', caseRule: 'exact', language: 'de', form: { ipa: 'çeˈmiː' } },
   ]);
   t.strictSame(
-    findings.map(({ line, fault }) => `${line}: ${fault}`),
+    findings.kept.map(({ line, fault }) => `${line}: ${fault}`),
     [
       '8: the line must have two columns: a word, then a tab or " = ", then its spoken form',
       '9: the line must have two columns: a word, then a tab or " = ", then its spoken form',
@@ -91,7 +91,7 @@ t.test('the W3C form has words with spellings or phonemes, and faults have their
     { written: 'color', caseRule: 'smart', language, form: { ipa: 'ˈkʌlɚ' } },
     { written: 'AT&T', caseRule: 'smart', language, form: { spelling: 'A T and T' } },
   ]);
-  t.strictSame(findings, [
+  t.strictSame(findings.kept, [
     { line: 9, fault: 'the alphabet of phonemes is "x-sampa": only "ipa" is known' },
     { line: 10, fault: 'the <lexeme> lacks a <grapheme>, or a <phoneme> or <alias>' },
   ]);
@@ -230,6 +230,29 @@ t.test('files beyond the bound are one finding, which hides no fault of the othe
   );
 });
 
+t.test('a file may have a million faults: the first are logged, the others counted', async (t) => {
+  const folder = t.testdir({ 'a.txt': 'x\n'.repeat(2 ** 20), 'b.txt': 'one\t1\n' });
+  const { log, lines } = recordedLog();
+  const entry = new URL('../../workers/lexicons.js', import.meta.url);
+  const lexicons = new Lexicons({ folder, bounds: limits, log, entry });
+  t.teardown(() => lexicons.close());
+  await lexicons.reload();
+  t.equal(lines.filter(({ msg }) => msg === 'lexicon').length, limits.lexiconFindingsMax);
+  t.match(lines.at(-1), { msg: 'lexicons read', files: 2, entries: 1, faults: 2 ** 20 });
+});
+
+t.test('files that end their thread one after the other are named, and the reading ends', async (t) => {
+  const accounts = Array.from({ length: 20 }, (_, index) => [`a${index}`, { 'exit.txt': '' }] as const);
+  const folder = t.testdir({ accounts: Object.fromEntries(accounts) });
+  const { log, lines } = recordedLog();
+  const entry = new URL('../support/lexicons/hostile.js', import.meta.url);
+  const lexicons = new Lexicons({ folder, bounds: limits, log, entry });
+  t.teardown(() => lexicons.close());
+  await lexicons.reload();
+  t.equal(lines.filter(({ msg }) => msg === 'lexicon').length, 9);
+  t.match(lines.at(-1), { msg: /could not be read/ });
+});
+
 t.test('entries beyond the bound are left out, and the log says so', async (t) => {
   const folder = t.testdir({
     'a.txt': 'one\t1\ntwo\t2\nthree\t3\n',
@@ -302,7 +325,7 @@ t.test(
     );
     t.ok(performance.now() - startMs < 10_000);
     t.match(
-      findings.map(({ line, fault }) => `${line}: ${fault}`),
+      findings.kept.map(({ line, fault }) => `${line}: ${fault}`),
       [/^1: "a\.\.\." or its .* longer than 200/, /^2: "b.*longer than 200/],
     );
     t.strictSame(

@@ -12,7 +12,23 @@ export interface LineFinding {
 
 export interface ParsedFile {
   readonly entries: readonly LexiconEntry[];
-  readonly findings: readonly LineFinding[];
+  readonly findings: Findings;
+}
+
+/** The first findings, and how many more there are: a file of a megabyte may have a million. */
+export class Findings<Finding = LineFinding> {
+  readonly kept: Finding[] = [];
+  left = 0;
+  readonly #keptMax: number;
+
+  constructor(keptMax: number) {
+    this.#keptMax = keptMax;
+  }
+
+  add(finding: Finding): void {
+    if (this.kept.length < this.#keptMax) this.kept.push(finding);
+    else this.left++;
+  }
 }
 
 /** A file that cannot be used at all. */
@@ -29,7 +45,7 @@ export class LexiconFileError extends Error {
 /** In the folder of an account: what its users add in the console. */
 export const CONSOLE_FILE = 'console.txt';
 
-export type EntryBounds = Pick<Bounds, 'lexiconTextMax' | 'spokenLettersMax'>;
+export type EntryBounds = Pick<Bounds, 'lexiconTextMax' | 'spokenLettersMax' | 'lexiconFindingsMax'>;
 
 export interface WrittenEntry {
   readonly written: string;
@@ -42,7 +58,7 @@ export interface WrittenEntry {
 /** Checks an entry. @returns the entry, or what is wrong with it */
 export const entryOf = (
   { written, spoken, isIpa, caseRule, language }: WrittenEntry,
-  { lexiconTextMax, spokenLettersMax }: EntryBounds,
+  { lexiconTextMax, spokenLettersMax }: Omit<EntryBounds, 'lexiconFindingsMax'>,
 ): LexiconEntry | string => {
   const [wide, wideSound] = [written, spoken].map((text) => text.trim().replace(/\s+/g, ' '));
   const tooLong = `"${wide!.slice(0, 20)}..." or its spoken form is longer than ${lexiconTextMax} characters`;
@@ -76,7 +92,7 @@ const caseRules: ReadonlySet<string> = new Set(['smart', 'exact', 'any'] satisfi
 
 export const parsePlain = (text: string, bounds: EntryBounds): ParsedFile => {
   const entries: LexiconEntry[] = [];
-  const findings: LineFinding[] = [];
+  const findings = new Findings(bounds.lexiconFindingsMax);
   let language: string | null = null;
   let caseRule: CaseRule = 'smart';
   for (const [index, raw] of text
@@ -84,7 +100,7 @@ export const parsePlain = (text: string, bounds: EntryBounds): ParsedFile => {
     .split(/\r\n|\n|\r/)
     .entries()) {
     const line = index + 1;
-    const find = (fault: string) => findings.push({ line, fault });
+    const find = (fault: string) => findings.add({ line, fault });
     const content = raw.trim();
     if (content === '' || content.startsWith('#')) continue;
     const [, directive, value = ''] = /^@(\w+)\s+(\S+)$/.exec(content) ?? [];

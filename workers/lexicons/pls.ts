@@ -3,10 +3,10 @@ import { parseXml, XmlElement, XmlError, type XmlDocument } from '@rgrove/parse-
 import type { LexiconEntry } from '../../src/text/lexicon.js';
 import {
   entryOf,
+  Findings,
   isLanguageTag,
   LexiconFileError,
   type EntryBounds,
-  type LineFinding,
   type ParsedFile,
 } from './entries.js';
 
@@ -57,12 +57,12 @@ export const parsePls = (file: string, bounds: EntryBounds): ParsedFile => {
     throw new LexiconFileError(1, '<lexicon> needs a language, such as xml:lang="en-US"');
   const alphabet = root.attributes['alphabet'] ?? 'ipa';
   const entries: LexiconEntry[] = [];
-  const findings: LineFinding[] = [];
+  const findings = new Findings(bounds.lexiconFindingsMax);
   const lineOf = lineCounter(text);
   for (const lexeme of childrenOf(root, 'lexeme')) {
     const line = lineOf(lexeme.start);
     const fault = addLexeme(lexeme, { language, alphabet, bounds }, entries);
-    if (fault !== null) findings.push({ line, fault });
+    if (fault !== null) findings.add({ line, fault });
   }
   return { entries, findings };
 };

@@ -58,7 +58,7 @@ const addition = (
   if (entry === undefined)
     throw invalid(
       'spoken',
-      `This cannot be an entry: ${findings[0]?.fault ?? 'the word begins with # or @'}`,
+      `This cannot be an entry: ${findings.kept[0]?.fault ?? 'the word begins with # or @'}`,
     );
   const { written, form } = entry;
   let isChange = false;
