@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
-import { storePath } from '../../src/store/sqlite/database.js';
+import { limits } from '../../src/limits.js';
+import { openExisting, storePath } from '../../src/store/sqlite/database.js';
 import { balances, temporaryFolder } from '../store/support.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { smallDisk } from '../support/small-disk.js';
@@ -201,4 +202,7 @@ void t.test('the disk of the store is full', { skip: missingTool('mount') }, asy
   t.ok(await readyAgain(service));
   await recovers(t, service, key);
   await balanceBecomes(t, dataDir, 99_996, 'charged');
+  t.match(await service.stop(), { code: 0 });
+  disk.fill();
+  t.throws(() => openExisting(dataDir, limits), { message: /^The disk of .* is full/ });
 });

@@ -66,6 +66,9 @@ export const damagedStore = (path: string, finding: string): StoreError =>
       `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
   );
 
+/** The smallest index of a WAL. */
+const INDEX_BYTES = 32_768;
+
 const fullDisk = (path: string): StoreError =>
   new StoreError('full', `The disk of ${path} is full: make room on it`);
 
@@ -114,9 +117,13 @@ export const toStoreError = (dataDir: string, error: unknown): unknown => {
       );
     case sqlite.full:
       return fullDisk(path);
-    case sqlite.readonly:
     case sqlite.ioerr:
     case sqlite.cantopen:
+      // Also if there is no room for its index of the WAL.
+      return existsSync(dataDir) && freeBytesOf(statfsSync(dataDir)) < INDEX_BYTES
+        ? fullDisk(path)
+        : unwritable();
+    case sqlite.readonly:
       return unwritable();
     default:
       return new StoreError('unusable', `The store ${path} cannot be used (${error.message})`);
