@@ -104,8 +104,7 @@ class BodyReader implements Pulsed, Inlet, Waiting {
       return;
     }
     const turn = this.#turn;
-    let refusal: KeyedRefusal | null = null;
-    turn.time(piece.byteLength, () => (refusal = this.#append(new Uint8Array(piece))));
+    const refusal = turn.time(piece.byteLength, () => this.#append(new Uint8Array(piece)));
     if (refusal !== null) {
       const reason = refusal === 'pool' ? 'bodyPoolExhausted' : 'bodiesOfAccountExhausted';
       replyUnavailable(this.#exchange, reason, { close: true });

@@ -228,10 +228,10 @@ export class AccountTurn {
   }
 
   /** Does a part of the work for a frame now, and counts its time. @param bytes of its input */
-  time(bytes: number, work: () => void): void {
+  time<Result>(bytes: number, work: () => Result): Result {
     const startMs = this.#clock();
     try {
-      work();
+      return work();
     } finally {
       this.#time.use(Math.min(this.#clock() - startMs, PIECE_MS + bytes * BYTE_MS));
     }
