@@ -277,6 +277,23 @@ export const peopleSuite = (
     });
   });
 
+  test('an account lists all its valid keys, and the newest revoked ones', async (t) => {
+    const { administration, store } = await open(t);
+    await administration.createKey('ada', 5);
+    const dayMs = 86_400_000;
+    await store.transact(async (transaction) => {
+      for (let day = 1; day <= 210; day++) {
+        const hash = new Uint8Array(32).fill(day);
+        const keyId = await transaction.addKey('api', 1, hash, 'old', plain, day * dayMs);
+        await transaction.revokeKey(keyId, day * dayMs);
+      }
+    });
+    const listed = await store.read(async (view) => view.listKeys({ accountId: 1 }));
+    t.equal(listed.length, 201);
+    t.match(listed[0], { revokedAtMs: null });
+    t.match(listed.at(-1), { createdAtMs: 210 * dayMs });
+  });
+
   test('a hidden key is used by its id, and no list or search has it', async (t) => {
     const { administration, store, readAs, settled, driver } = await open(t);
     await administration.createKey('ada', 5);

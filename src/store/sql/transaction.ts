@@ -37,6 +37,12 @@ export interface KeyBounds {
   readonly storeKeysMax: number;
 }
 
+/** Of one account. A member may make and revoke keys every day, for years. */
+const REVOKED_KEYS_LISTED = 200;
+const ofAccount = `account_id = ? AND (revoked_at_ms IS NULL OR api_keys.id IN (
+  SELECT id FROM api_keys WHERE account_id = ? AND revoked_at_ms IS NOT NULL ORDER BY id DESC LIMIT ${REVOKED_KEYS_LISTED}
+))`;
+
 /** The part of a day at the start is added up from its hours. @param condition on columns of `accounts` */
 const listAccounts = (condition: string): string => `
   SELECT ${accountColumns}, created_at_ms AS "createdAtMs",
@@ -133,7 +139,7 @@ export class Transaction extends UsageReader {
     return found.map((row) => toKey(row));
   }
 
-  /** The same with their use, revoked ones included. */
+  /** The same with their use, revoked ones included; of an account the newest of these. */
   async listKeys(
     by: { readonly accountId: number } | { readonly keyId: number } | null,
   ): Promise<ListedKey[]> {
@@ -142,7 +148,7 @@ export class Transaction extends UsageReader {
         ? ['true']
         : 'keyId' in by
           ? (['api_keys.id = ?', by.keyId] as const)
-          : (['account_id = ?', by.accountId] as const);
+          : ([ofAccount, by.accountId, by.accountId] as const);
     const rows = await this.sql.all<KeyRow<ListedKey>>(selectListedKeys(condition), ...value);
     return rows.map((row) => toKey(row));
   }
