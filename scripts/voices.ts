@@ -112,7 +112,12 @@ export const voices = program('voices', usage, {
       const places = placesOf(env);
       const [{ packs }, entries] = [await installed(places), await entriesIn(places.modelsDir)];
       // A pack that cannot be used has a name and no voices.
-      const name = entries.packs.some((entry) => entry.name === id) ? id : packWith(id, packs).name;
+      const isName = entries.packs.some((entry) => entry.name === id);
+      const { name, voices } = isName ? { name: id, voices: [] } : packWith(id, packs);
+      if (voices.length > 1)
+        throw new VoicePackError(
+          `"${id}" is one of ${voices.length} voices of the pack "${name}": name the pack to remove them all`,
+        );
       if (packs.length === 1 && packs[0]?.name === name)
         throw new VoicePackError(
           `"${name}" is the only pack that can be used, and no service starts without one: add another first`,

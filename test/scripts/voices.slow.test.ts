@@ -94,6 +94,7 @@ t.test('a pack is added, listed, tried and removed', async (t) => {
 
   t.match(await voices('remove', 'robin'), { status: 0, stdout: /^garden is removed\./ });
   t.strictSame(readdirSync(models), ['syrinx-en']);
+  t.match(await voices('remove', 'jay'), { status: 1, stderr: /one of 9 voices of the pack "syrinx-en"/ });
   t.match(await voices('remove', 'syrinx-en'), { status: 1, stderr: /the only pack that can be used/ });
   t.match(await voices('try', 'nobody'), { status: 1, stderr: /no pack and no voice "nobody"/ });
 });
