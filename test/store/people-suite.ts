@@ -277,6 +277,24 @@ export const peopleSuite = (
     });
   });
 
+  test('an act with a clock far ahead removes few of the acts before it', async (t) => {
+    const { store } = await open(t);
+    await store.transact(async (transaction) => {
+      for (let atMs = 1; atMs <= 30; atMs++)
+        await transaction.record({
+          atMs,
+          accountId: null,
+          actor: 'root',
+          action: 'key.revoke',
+          subject: 'k',
+          details: '',
+        });
+      await transaction.trimActs({ nowMs: 1_000, msMax: 0 });
+    });
+    const acts = await store.read(async (view) => view.listActs(null, 100));
+    t.strictSame([acts.length, acts[0]?.atMs, acts.at(-1)?.atMs], [20, 30, 11]);
+  });
+
   test('an account lists all its valid keys, and the newest revoked ones', async (t) => {
     const { administration, store } = await open(t);
     await administration.createKey('ada', 5);
