@@ -19,7 +19,7 @@ import {
 } from '../text/replacements.js';
 import { Segmenter, type Segment } from '../text/segments.js';
 import { lettersOf, spokenMs, spokenSize } from '../text/spoken-size.js';
-import { wordSpans } from '../text/words.js';
+import { isBlank, wordSpans } from '../text/words.js';
 import {
   isSocketFraming,
   timesCharacters,
@@ -389,7 +389,8 @@ export class Utterances {
   #schedule({ segment, spoken, size }: SpokenPart, whole: ReturnType<typeof requestOf>): ScheduledSegment {
     const { text, words, before, beforeIsWhole = false, after } = segment;
     const { speed } = whole.settings;
-    this.#charges.push(this.#uncharged + codePointCount(text));
+    // A silence for blank text is free.
+    this.#charges.push(isBlank(text) ? 0 : this.#uncharged + codePointCount(text));
     this.#uncharged = 0;
     const expectedMs = whole.pauseMs ?? spokenMs(size, speed);
     this.#cutUnits += text.length;

@@ -51,6 +51,9 @@ t.test('a complete request costs its characters, in one entry up to a thousand',
       await balanceBecomes(t, account, left, `${path}, ${text.length} characters`);
       t.equal(chargesOf(dataDir).get(heard.requestId ?? '')?.entries, 1);
     }
+  const blank = { path: '/v1/tts/stream', key: account.key, text: ' \n'.repeat(300) } as const;
+  t.match(await listen(port, blank), { status: 200, complete: true });
+  await balanceBecomes(t, account, left, 'a text of white space is free');
   const long = proseOf(2_100);
   const { requestId } = await listen(port, { path: '/v1/tts/stream', key: account.key, text: long });
   await balanceBecomes(t, account, left - long.length, 'in steps');
