@@ -21,7 +21,6 @@ export class PhoneSet implements Phones {
   readonly schwa: number;
   readonly #ids: ReadonlyMap<string, number>;
   readonly #vowels: ReadonlySet<number>;
-  readonly #stops: ReadonlySet<number>;
   readonly #englishSymbols = new Map<string, readonly number[]>();
   readonly #foreignSymbols = new Map<string, readonly number[]>();
 
@@ -31,15 +30,10 @@ export class PhoneSet implements Phones {
     this.pause = this.#id(pauseName);
     this.schwa = this.#id('ax');
     this.#vowels = new Set(vowelNames.map((name) => this.#id(name)));
-    this.#stops = new Set(['b', 'ch', 'd', 'g', 'jh', 'k', 'p', 't'].map((name) => this.#id(name)));
   }
 
   isVowel(id: number): boolean {
     return this.#vowels.has(id);
-  }
-
-  isStop(id: number): boolean {
-    return this.#stops.has(id);
   }
 
   /**
