@@ -270,7 +270,7 @@ t.test(
 );
 
 t.test('what is read of one key or one account needs no other rows', async (t) => {
-  const tables = /^SCAN (?:accounts|api_keys|usage_hours|ledger)\b/;
+  const tables = /^SCAN (?:accounts|api_keys|audit|usage_hours|ledger)\b/;
   const dataDir = memoryFolder(t);
   await createKeys(dataDir, [['ada', 500]]);
   const database = openExisting(dataDir, limits);
@@ -301,6 +301,7 @@ t.test('what is read of one key or one account needs no other rows', async (t) =
     firstUse: () => view.findUse(1, 0),
     usage: () => view.readUsageRows({ ...ofAccount, ...period, step: 'day' }, 10),
     balance: () => view.readBalanceChanges(1, 10),
+    acts: () => view.trimActs({ nowMs: 1, msMax: 1 }),
   };
   const range = '(key_id=? AND hour>? AND hour<?)';
   // How much of its history is read: keys read their newest hour, and an account the part of a day.

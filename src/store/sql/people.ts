@@ -253,7 +253,7 @@ export class People {
       // A few for each act: one with a clock that is years ahead must not empty the table.
       await this.sql.all(
         `DELETE FROM audit WHERE id IN (
-           SELECT id FROM audit WHERE at_ms < ${this.sql.now} - ? ORDER BY id LIMIT ${TRIMMED_MAX}
+           SELECT id FROM audit WHERE at_ms < ${this.sql.now} - ? ORDER BY at_ms LIMIT ${TRIMMED_MAX}
          )`,
         ...[by.nowMs, by.msMax],
       );
