@@ -262,14 +262,14 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       this.#changed();
     });
     thread.on('pack-loaded', (ms) => this.emit('pack-loaded', ms));
-    thread.on('slow-step', (slowVoiceId, step) => {
+    thread.on('slow-step', (voiceId, step) => {
       // The voices of a pack have one model. The default pack keeps all threads.
       const [, ...others] = this.#options.packs;
-      const { voices = [] } = others.find((pack) => isOf(pack, [slowVoiceId])) ?? {};
+      const { voices = [] } = others.find((pack) => isOf(pack, [voiceId])) ?? {};
       const longer = voices.filter(({ id }) => this.#countLong(id, step));
       if (longer.length > 0)
         this.#options.log.warn(
-          { slowVoiceId, stepMs: Math.round(step.ms) },
+          { voiceId, stepMs: Math.round(step.ms) },
           'a voice is slow: a thread is kept for others',
         );
     });
