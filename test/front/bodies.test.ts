@@ -1,5 +1,6 @@
 import t from 'tap';
 import { errors } from '../../src/errors.js';
+import { AccountTurn } from '../../src/front/turns.js';
 import { limits } from '../../src/limits.js';
 import { header, requestBytes } from '../support/raw-client.js';
 import { GOOD_KEY, eventually, requestLines, speak, startFront } from '../support/front-server.js';
@@ -122,6 +123,23 @@ t.test('a body that is late is dropped, and a slow one in time is not', async (t
     requestLines(front).map(({ fields }) => fields['outcome']),
     ['complete', 'body-late'],
   );
+});
+
+t.test('pieces count in the turn of their account before the body is whole', async (t) => {
+  type Time = (this: AccountTurn, pieceBytes: number, work: () => unknown) => unknown;
+  const before = Object.getOwnPropertyDescriptor(AccountTurn.prototype, 'time')!;
+  const time = before.value as Time;
+  let bytes = 0;
+  const counting: Time = function (pieceBytes, work) {
+    bytes += pieceBytes;
+    return time.call(this, pieceBytes, work);
+  };
+  Object.defineProperty(AccountTurn.prototype, 'time', { ...before, value: counting });
+  t.teardown(() => Object.defineProperty(AccountTurn.prototype, 'time', before));
+  const front = await startFront(t);
+  const half = Buffer.alloc(15_000, 97);
+  await front.sent(Buffer.concat([Buffer.from(head('Content-Length: 30000')), half]));
+  await eventually(() => bytes === half.length);
 });
 
 t.test('bodies in flight share one bound, and give back what they held', async (t) => {
