@@ -157,6 +157,13 @@ t.test('a refusal names the field', (t) => {
   t.end();
 });
 
+t.test('ids and nesting at their bounds are taken', (t) => {
+  t.match(parse(JSON.stringify({ flush: true, flush_id: 'i'.repeat(limits.socketIdMax) })), { ok: true });
+  const inner = limits.socketFrameDepthMax - 1;
+  t.match(reasonOf(`{"x":${'['.repeat(inner)}${']'.repeat(inner)}}`), /^a frame has one of/);
+  t.end();
+});
+
 t.test('a refusal carries the ids that the frame had, and stays small', (t) => {
   const refused = (frame: unknown) => parse(JSON.stringify(frame));
   t.match(refused({ context_id: 'a', flush_id: 'f', flush: 1 }), { contextId: 'a', flushId: 'f' });

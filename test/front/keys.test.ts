@@ -1,4 +1,5 @@
 /** One account at its bounds over real connections: another account does not notice, and nothing of the first is lost. */
+import { once } from 'node:events';
 import t from 'tap';
 import { WebSocket } from 'ws';
 import {
@@ -65,6 +66,16 @@ t.test('an operator may give each key a bound of WebSockets', async (t) => {
   t.equal((await dial(front.port, GOOD_KEY)).status, 503);
   t.equal(await metric(front, 'syrinx_refusals_total{reason="socketsOfKeyExhausted"}'), 1);
   t.equal((await dial(front.port, SECOND_KEY)).status, 101, 'another key of the account has its own');
+});
+
+t.test('a revoked key ends its other sockets when one has ended before', async (t) => {
+  const front = await startFront(t);
+  const [first, second] = [await dial(front.port, GOOD_KEY), await dial(front.port, GOOD_KEY)];
+  first.socket.terminate();
+  await eventually(() => front.server.figures.sockets === 1);
+  const closed = once(second.socket, 'close');
+  front.admission.revoke(7);
+  t.equal((await closed)[0], 1008);
 });
 
 t.test('an account has a part of the bytes of arriving bodies, over all its keys', async (t) => {

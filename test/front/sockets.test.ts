@@ -175,6 +175,7 @@ for (const [name, open] of openers) {
       client.start('c');
       client.text('c', '\ud83d');
       client.text('c', '\ude00');
+      client.text('c', '!');
       client.flush('c', 'f');
       await client.frame(({ flush_id }) => flush_id === 'f');
       t.strictSame(
@@ -183,7 +184,7 @@ for (const [name, open] of openers) {
       );
       t.ok(front.speech.contexts[0]?.text === text);
       t.ok(front.speech.contexts[1]?.text === text);
-      t.equal(front.speech.contexts[2]?.text, '😀');
+      t.equal(front.speech.contexts[2]?.text, '😀!');
       client.text('b', 'é'.repeat(limits.socketTextBytesMax / 2 + 1));
       const refused = await client.frame(({ error }) => error !== undefined);
       t.match(refused, { error: /^invalid frame: send_text/, context_id: 'b' });
