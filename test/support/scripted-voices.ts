@@ -19,7 +19,7 @@ export const longVoice = 'long';
 export const batchVoice = 'batch';
 /** The name of a pack that no thread can load. */
 export const tornPack = 'torn';
-export const longStep = { ms: 150, speechMs: 250 };
+export const longStep = { ms: 5_000, speechMs: 250 };
 
 export interface ScriptedVoices extends Voices {
   /** Resolves when so many threads hang by script. */

@@ -18,7 +18,7 @@ import type { VoicePack } from '../../src/threads/voices.js';
 import { playThread } from '../support/played-threads.js';
 import { loadScripted } from '../support/scripted-engine.js';
 import { batchVoice, voicesOf } from '../support/scripted-voices.js';
-import { eventually, pause } from '../support/waiting.js';
+import { eventually } from '../support/waiting.js';
 
 const clocks = new ClockTable(100);
 
@@ -164,9 +164,9 @@ t.test('a segment that ends makes room for the next one of a voice that bounds t
 t.test('the step in which a job was cancelled counts', async (t) => {
   const thread = await start(t);
   const port = thread.link(0)!;
-  const left = jobOf(request(1, 'low', '!slow'), monotonicMs());
+  const left = jobOf(request(1, 'low', `!slow${'a'.repeat(50)}`), monotonicMs());
   thread.start(left);
-  await pause(20);
+  await eventually(() => thread.steppingVoices.length > 0);
   left.cancel();
   const outcome = await left.outcome;
   t.match(outcome, { type: 'cancelled', effort: { computeMs: Number } });
