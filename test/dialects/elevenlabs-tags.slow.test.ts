@@ -44,6 +44,7 @@ const cases: readonly (readonly [text: string, wanted: string])[] = [
   ['<sub alias="">x</sub> <sub>y</sub> <sub alias="z"> </sub>', 'x y  '],
   ['<sub alias="a"><b>x</b></sub>', '{x=a}'],
   ['<sub alias="a">x', 'x'],
+  ['<sub alias="a">x</phoneme> y', 'x y'],
   ['<sub alias="one"><sub alias="two">x</sub> y</sub>', '{x=two} y'],
   [`<sub alias="${'word '.repeat(40)}">x</sub>`, 'x'],
   ['<sub alias="seventeen letters">𝐱</sub> <sub alias="sixteen letter s">𝐱</sub>', '𝐱 {𝐱=sixteen letter s}'],

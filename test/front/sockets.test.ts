@@ -176,15 +176,18 @@ for (const [name, open] of openers) {
       client.text('c', '\ud83d');
       client.text('c', '\ude00');
       client.text('c', '!');
+      client.text('c', '\ud83d');
       client.flush('c', 'f');
-      await client.frame(({ flush_id }) => flush_id === 'f');
+      client.text('c', '?');
+      client.flush('c', 'g');
+      await client.frame(({ flush_id }) => flush_id === 'g');
       t.strictSame(
         client.frames.filter(({ error }) => error !== undefined),
         [],
       );
       t.ok(front.speech.contexts[0]?.text === text);
       t.ok(front.speech.contexts[1]?.text === text);
-      t.equal(front.speech.contexts[2]?.text, '😀!');
+      t.equal(front.speech.contexts[2]?.text, '😀!?', 'a half at a flush is no text');
       client.text('b', 'é'.repeat(limits.socketTextBytesMax / 2 + 1));
       const refused = await client.frame(({ error }) => error !== undefined);
       t.match(refused, { error: /^invalid frame: send_text/, context_id: 'b' });
