@@ -481,7 +481,7 @@ t.test('while the store is missing or locked, calls say so, and change nothing',
   t.equal(await administration.claimed(), false);
 
   const { dataDir, administration: other, root } = await claimed(t, { storeBusyMsMax: 50 });
-  const lock = new DatabaseSync(storePath(dataDir));
+  const lock = new DatabaseSync(storePath(dataDir), { timeout: 10_000 });
   lock.exec('BEGIN IMMEDIATE');
   const credit = other.credit(root, { accountId: 1, credits: 5 });
   t.match(await refusalOf(credit), { code: 'unavailable', message: /locked by another process/ });

@@ -18,7 +18,7 @@ t.test('a change to a locked store gets 503, and nothing is half done', async (t
   const service = await startService(t, small, SCRIPTED);
   const operator = await ConsoleClient.claim(service);
   const before = await operator.call('accounts', {});
-  const lock = new DatabaseSync(storePath(service.dataDir));
+  const lock = new DatabaseSync(storePath(service.dataDir), { timeout: 10_000 });
   t.teardown(() => lock.isOpen && lock.close());
   lock.exec('BEGIN IMMEDIATE');
   const refused = await operator

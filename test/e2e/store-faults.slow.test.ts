@@ -71,7 +71,7 @@ void t.test('the store is locked by another process', async (t) => {
   const body = JSON.stringify({ text: text, voice: 'wren', response_format: 'pcm' });
   client.send(requestBytes({ method: 'POST', path: '/v1/tts/stream', key, body }));
   await client.until(() => client.receivedBytes > 1_000);
-  const holder = new DatabaseSync(storePath(dataDir));
+  const holder = new DatabaseSync(storePath(dataDir), { timeout: 10_000 });
   holder.exec('BEGIN EXCLUSIVE');
   const response = await client.response();
   t.ok(response.complete, 'an admitted request completes');

@@ -107,7 +107,7 @@ t.test('acts that follow one another without an end let the ledger thread write'
 t.test('while commits fail nothing is accepted, and it recovers by itself', async (t) => {
   const dataDir = await makeStore(t);
   const { ledger, writer, threads } = openLedger(t, dataDir, { ledgerRetryMs: 10 });
-  const saboteur = new DatabaseSync(storePath(dataDir));
+  const saboteur = new DatabaseSync(storePath(dataDir), { timeout: 10_000 });
   saboteur.exec(`CREATE TRIGGER refuse BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'no'); END`);
   ledger.append(usageOf(1));
   await eventually(() => !ledger.accepting);
@@ -156,7 +156,7 @@ t.test('an idle thread that died is replaced by the next entry', async (t) => {
 t.test('closing while the store is locked ends the thread, and no other is started', async (t) => {
   const dataDir = await makeStore(t);
   const { ledger, threads } = openLedger(t, dataDir, { ledgerRetryMs: 1, ledgerCloseMsMax: 50 });
-  const holder = new DatabaseSync(storePath(dataDir));
+  const holder = new DatabaseSync(storePath(dataDir), { timeout: 10_000 });
   holder.exec('BEGIN IMMEDIATE');
   // The thread waits for the lock inside the commit when the time to close is over.
   ledger.append(usageOf(1));
