@@ -68,7 +68,7 @@ const verifyDatabase = async (storeUrl: string, { out }: Terminal): Promise<void
   // Reading a large ledger may take longer than a statement of a service may.
   const connection = await connect(storeUrl, { ...limits, storeAnswerMsMax: 0 }, false);
   try {
-    const found = await findDamage(connection, true);
+    const found = await findDamage(connection);
     if (found.length > 0) throw damagedStore(storeUrl, found.join('; '));
     out(`${shownUrl(storeUrl)} is good\n`);
   } finally {

@@ -49,8 +49,11 @@ export const writePidFile = (
   const path = join(dataDir, nameOf(port));
   writeSecret(path, [process.pid, startOf(process.pid) ?? '', opsUrl, consoleUrl ?? ''].join('\n'));
   return () => {
-    const isOwn = existsSync(path) && readRegular(path).toString().startsWith(`${process.pid}\n`);
-    if (isOwn) rmSync(path, { force: true });
+    try {
+      if (readRegular(path).toString().startsWith(`${process.pid}\n`)) rmSync(path, { force: true });
+    } catch {
+      // It is gone, or no more files can be opened. What stays counts as no service when the process has ended.
+    }
   };
 };
 

@@ -53,6 +53,11 @@ export interface StoreReader {
    * @param acknowledged the last of its entries that is durable: a copy of the store may be older
    */
   settledEntry(acknowledged: number): number;
+  /**
+   * Resolves when further reads include what was committed before the call, or when the store cannot be read. Never rejects.
+   * Absent: they always include it.
+   */
+  refresh?(): Promise<void>;
   /** Throws if the store cannot be read. */
   probe(): void;
   /** Calls `listener` when keys are revoked, or their account is suspended. Absent: the reader learns it only when it is asked. */

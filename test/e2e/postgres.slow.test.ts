@@ -15,6 +15,7 @@ import { usageReport } from '../../scripts/usage.js';
 import { HOUR_MS, randomEntries } from '../store/random-entries.js';
 import { memoryFolder } from '../store/support.js';
 import { hasPostgres, startPostgres } from '../support/postgres.js';
+import { ConsoleClient } from '../support/console-client.js';
 import { runner } from '../support/run-command.js';
 import { SCRIPTED, startService, type TestService, until } from '../support/service.js';
 import { openNative } from '../support/socket-client.js';
@@ -126,6 +127,22 @@ if (hasPostgres()) {
     t.match(await store('copy', damaged, url), { status: 1, stderr: /is damaged .*nothing was copied/ });
     t.match(await store('copy', join(folder, 'none'), url), { status: 1, stderr: /There is no store at/ });
   });
+
+  t.test(
+    'a key that the console has made speaks at once, and so does the playground of a new account',
+    async (t) => {
+      const { url } = await server.database();
+      const service = await startService(t, { STORE_URL: url, CONSOLE_PORT: '0' }, SCRIPTED);
+      const olga = await ConsoleClient.claim(service);
+      for (let index = 0; index < 10; index++) {
+        const { accountId } = await olga.call('createAccount', { name: `account ${index}`, credits: 100 });
+        const first = await olga.post(`/api/v1/tts?accountId=${accountId}`, { text: 'a', voice: 'wren' });
+        t.equal(first.status, 200);
+        const { key } = await olga.call('createKey', { accountId, properties: {} });
+        t.equal(await statusOf(service, key), 200);
+      }
+    },
+  );
 
   const statusOf = async (service: TestService, key: string): Promise<number> =>
     (await service.get('/v1/tts/speakers', { 'x-api-key': key })).status;

@@ -10,6 +10,7 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -20,6 +21,7 @@ import { limits } from '../../src/limits.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { logPath, storePath } from '../../src/store/sqlite/database.js';
 import { openDatabase } from '../../src/store/sqlite/opening.js';
+import { verifyStore } from '../../src/store/sqlite/backup.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
 import { restore } from '../../src/store/sqlite/restore.js';
 import { StoreError, type StoreTransaction } from '../../src/store/store.js';
@@ -53,7 +55,10 @@ t.test('a backup is one good file of a store in use, and replaces a file only wi
   const held = open(dataDir);
   const writer = new DatabaseSync(storePath(dataDir));
   writer.exec('BEGIN IMMEDIATE');
-  const file = join(memoryFolder(t), 'backup');
+  const backups = memoryFolder(t);
+  const file = join(backups, 'backup');
+  for (const name of ['killed', 'running']) writeFileSync(join(backups, `.syrinx-backup-${name}`), '');
+  utimesSync(join(backups, '.syrinx-backup-killed'), 1, 1);
   const { status, stdout, stderr } = await store('backup', file);
   t.equal(status, 0, stderr);
   t.match(
@@ -63,7 +68,8 @@ t.test('a backup is one good file of a store in use, and replaces a file only wi
   writer.exec('COMMIT');
   writer.close();
   t.equal(statSync(file).mode & 0o777, 0o600);
-  t.same(readdirSync(join(file, '..')), [basename(file)], 'nothing else is left');
+  const running = '.syrinx-backup-running';
+  t.strictSame(readdirSync(backups).sort(), [running, 'backup'], 'only what another command writes is left');
   t.equal(balanceOf(dataDir), 100);
   await credit(dataDir, 1);
   t.match(await store('backup', file), { status: 1, stdout: '', stderr: /exists already: .* --force\n$/ });
@@ -451,6 +457,7 @@ for (const [what, damage, before] of [
       if (!(await restoreUntil(dataDir, file, killAt))) ended = true;
       const found = startOf(copyOf(t, dataDir));
       seen.set(found, (seen.get(found) ?? 0) + 1);
+      if (found === 7) t.equal(verifyStore(dataDir, limits).entries, 1);
       restore(dataDir, file, Date.now(), limits);
       t.equal(startOf(dataDir), 7, `after ${killAt} acts and again`);
       t.same(
@@ -472,6 +479,20 @@ for (const [what, damage, before] of [
     t.ok((seen.get(before) ?? 0) > 5 && (seen.get(7) ?? 0) > 0, JSON.stringify([...seen]));
     if (before === 111) t.notOk(seen.has('held'), 'a whole store can always be opened');
   });
+
+t.test('a restore plays back the journal that a killed one left', async (t) => {
+  const dataDir = await makeStore(t, 100);
+  const file = join(memoryFolder(t), 'backup');
+  await runner(dataDir)('backup', file);
+  const killed = memoryFolder(t);
+  using database = new DatabaseSync(storePath(dataDir));
+  database.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; BEGIN; CREATE TABLE more (id)');
+  for (const suffix of ['', '-journal'])
+    copyFileSync(storePath(dataDir) + suffix, storePath(killed) + suffix);
+  const store = runner(killed);
+  t.match(await store('restore', file), { status: 0, stderr: '' });
+  t.match(await store('verify'), { status: 0 });
+});
 
 t.test('a usage error shows the usage and exits 2', async (t) => {
   const dataDir = join(memoryFolder(t), 'none');

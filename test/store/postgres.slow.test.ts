@@ -14,6 +14,7 @@ import { Journal, leftJournals } from '../../src/store/journal.js';
 import { openStore } from '../../src/store/ledger.js';
 import { postgresSide } from '../../src/store/postgres/copying.js';
 import { connect, postgresStore } from '../../src/store/postgres/driver.js';
+import { ACTS_LOCK } from '../../src/store/postgres/host-schema.js';
 import { migrations, SCHEMA } from '../../src/store/postgres/schema.js';
 import { declareSilentText } from '../../src/store/postgres/writer.js';
 import {
@@ -200,6 +201,61 @@ if (hasPostgres()) {
       await bounded.createKey('ada', 100);
     },
   );
+
+  t.test('a VACUUM of the ledger holds up neither acts nor commits, also beside a copy', async (t) => {
+    const { administration, driver, name, url } = await withKey(t);
+    const store = await openStore(driver, limits, createLog('silent', limits));
+    t.teardown(() => store.close());
+    // The lock of VACUUM, which takes minutes for a large table.
+    const vacuum = server.execute(
+      name,
+      'BEGIN; LOCK TABLE syrinx.ledger IN SHARE UPDATE EXCLUSIVE MODE; SELECT pg_sleep(4); COMMIT',
+    );
+    const isHeld = async () =>
+      (await server.execute(name, `SELECT 1 FROM pg_locks WHERE mode = 'ShareUpdateExclusiveLock'`)).length >
+      0;
+    await eventually(isHeld, noticedMsMax);
+    const side = await postgresSide(url, limits, false);
+    t.teardown(() => side.close());
+    await t.rejects(
+      side.transact(() => Promise.resolve()),
+      { message: /is in use: a service has it open/ },
+    );
+    await administration.credit('ada', 5);
+    store.ledger.append(usageOf(3));
+    await store.ledger.drain();
+    t.ok(await isHeld());
+    await vacuum;
+  });
+
+  t.test('an act waits for the commits of the ledger that are under way', async (t) => {
+    const { administration, name } = await withKey(t);
+    const commit = server.execute(
+      name,
+      `BEGIN; SELECT pg_advisory_xact_lock_shared(${ACTS_LOCK}); SELECT pg_sleep(4); COMMIT`,
+    );
+    let isOver = false;
+    void commit.then(() => (isOver = true));
+    const locks = (granted: boolean) =>
+      server.execute(name, `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted = ${granted}`);
+    await eventually(async () => (await locks(true)).length > 0, noticedMsMax);
+    const act = administration.credit('ada', 5);
+    await eventually(async () => (await locks(false)).length > 0, noticedMsMax);
+    t.notOk(isOver, 'it waits beside the commit');
+    await Promise.all([act, commit]);
+  });
+
+  t.test('a start does without the check of sums if it takes long', async (t) => {
+    const { driver, name } = await withKey(t);
+    const slow = server.execute(name, 'BEGIN; LOCK TABLE syrinx.usage_hours; SELECT pg_sleep(8); COMMIT');
+    const isHeld = async () =>
+      (await server.execute(name, "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock'")).length > 0;
+    await eventually(isHeld, noticedMsMax);
+    const reader = await driver.openReader(1);
+    t.teardown(() => reader.close());
+    t.ok(await isHeld());
+    await slow;
+  });
 
   t.test('a change is found although an older transaction ends after it', async (t) => {
     const { driver, name, settled } = await withKey(t);

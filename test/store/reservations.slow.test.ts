@@ -109,7 +109,7 @@ if (hasPostgres()) {
         stores.push(store);
         return new PostgresBank(store);
       });
-      for (const store of stores) t.strictSame(await findDamage(store, true), []);
+      for (const store of stores) t.strictSame(await findDamage(store), []);
     },
   );
 }

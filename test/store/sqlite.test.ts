@@ -24,6 +24,8 @@ import { verifyStore } from '../../src/store/sqlite/backup.js';
 import { checkCommitMark, commitMarkPath, readCommitMark } from '../../src/store/sqlite/commit-mark.js';
 import { openExisting, storePath } from '../../src/store/sqlite/database.js';
 import { sqliteStore } from '../../src/store/sqlite/driver.js';
+import { StoreHold } from '../../src/store/sqlite/hold.js';
+import { type HeldDatabase, openDatabase } from '../../src/store/sqlite/opening.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
 import { APPLICATION_ID, SCHEMA_VERSION, migrations } from '../../src/store/sqlite/schema.js';
 import { Statements } from '../../src/store/sqlite/statements.js';
@@ -49,6 +51,28 @@ const faultOf = (work: () => unknown): StoreError => {
   }
   throw new Error('the store opened');
 };
+
+t.test('a first start that another one overtakes uses the store of that', (t) => {
+  const dataDir = memoryFolder(t);
+  const seize = StoreHold.seize.bind(StoreHold);
+  const opened: HeldDatabase[] = [];
+  let isFirst = true;
+  t.intercept(StoreHold, 'seize', {
+    value: (...parameters: Parameters<typeof seize>) => {
+      const overtakes = isFirst;
+      isFirst = false;
+      if (overtakes) opened.push(openDatabase(dataDir, limits));
+      return seize(...parameters);
+    },
+  });
+  opened.push(openDatabase(dataDir, { ...limits, storeBusyMsMax: 50 }));
+  t.equal(opened.length, 2);
+  for (const { database, hold } of opened) {
+    database.close();
+    hold.release();
+  }
+  t.end();
+});
 
 t.test('the store has the hash of a key, never the key, and only its user can read it', async (t) => {
   const dataDir = join(memoryFolder(t), 'made', 'here');

@@ -144,6 +144,7 @@ export class Session implements Sql {
       await client.query(
         `SET search_path = ${SCHEMA}; SET statement_timeout = ${limitMs};
          SET idle_in_transaction_session_timeout = ${limitMs}; SET jit = off;
+         SET default_transaction_isolation = 'read committed';
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
       );
       if (channel !== undefined) {

@@ -2,7 +2,7 @@
 import type { CopySide } from '../copying.js';
 import type { Sql } from '../sql/sql.js';
 import { StoreError } from '../store.js';
-import { SERVICE_NAME, shownUrl, type PostgresBounds } from './connection.js';
+import { SERVICE_NAME, shownUrl, type PostgresBounds, type Session } from './connection.js';
 import { connect } from './driver.js';
 import { SCHEMA } from './schema.js';
 import { liveWriters } from './writer.js';
@@ -10,9 +10,29 @@ import { findDamage } from './verification.js';
 
 const numbered = ['accounts', 'api_keys', 'ledger', 'audit', 'users'] as const;
 
-const begin = `
-  BEGIN; LOCK TABLE ledger, accounts, api_keys, users, sessions, links, audit IN SHARE ROW EXCLUSIVE MODE
+/** The list of connections is otherwise that of the first query of a transaction. */
+const lock = `
+  LOCK TABLE ledger, accounts, api_keys, users, sessions, links, audit IN SHARE ROW EXCLUSIVE MODE;
+  SELECT pg_stat_clear_snapshot()
 `;
+
+/** @throws {StoreError} */
+const checkUnused = async (session: Session, place: string): Promise<void> => {
+  const services = await session.query(
+    'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1',
+    [SERVICE_NAME],
+  );
+  if (services.length > 0)
+    throw new StoreError('held', `The store ${place} is in use: a service has it open: stop that first`);
+  // What it has not sent yet would be refused by the copy, or missing in it.
+  const [left] = await liveWriters(session);
+  if (left !== undefined)
+    throw new StoreError(
+      'held',
+      `The store ${place} is in use: ${left.host} (writer ${left.writer}) was stopped by force. Start and stop it once, ` +
+        'or declare it dead with `npm run store -- declare-dead`',
+    );
+};
 
 /**
  * @param create whether to create the tables if there are none
@@ -29,24 +49,11 @@ export const postgresSide = async (
   return {
     place,
     transact: (work) =>
-      connection.transact(begin, async (session) => {
-        const services = await session.query(
-          'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1',
-          [SERVICE_NAME],
-        );
-        if (services.length > 0)
-          throw new StoreError(
-            'held',
-            `The store ${place} is in use: a service has it open: stop that first`,
-          );
-        // What it has not sent yet would be refused by the copy, or missing in it.
-        const [left] = await liveWriters(session);
-        if (left !== undefined)
-          throw new StoreError(
-            'held',
-            `The store ${place} is in use: ${left.host} (writer ${left.writer}) was stopped by force. Start and stop it once, ` +
-              'or declare it dead with `npm run store -- declare-dead`',
-          );
+      connection.transact('BEGIN', async (session) => {
+        // Without services first: while the lock waits, for a VACUUM for example, they would wait behind it.
+        await checkUnused(session, place);
+        await session.query(lock);
+        await checkUnused(session, place);
         return work(session);
       }),
     lastUserId: async (sql: Sql) => {
@@ -64,7 +71,7 @@ export const postgresSide = async (
           table === 'users' ? lastUserId : 0,
         );
     },
-    findDamage: () => findDamage(connection, true),
+    findDamage: () => findDamage(connection),
     close: () => connection.close(),
   };
 };

@@ -17,9 +17,10 @@ import {
   type Session,
 } from './connection.js';
 import { PostgresReader } from './reader.js';
+import { ACTS_LOCK } from './host-schema.js';
 import { migrations, SCHEMA, VERSION } from './schema.js';
 import { PostgresSharing, type SharingBounds } from './sharing.js';
-import { findDamage } from './verification.js';
+import { findQuickly } from './verification.js';
 import { PostgresWriter } from './writer.js';
 
 /** The number of the lock that a migration holds: "Syrx" in ASCII. */
@@ -106,7 +107,7 @@ class PostgresAdministration implements StoreAdministration {
 
   /** The lock makes other acts and the ledger wait. It does not hold up readers. */
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
-    return this.#inTurn('BEGIN; LOCK TABLE ledger IN SHARE ROW EXCLUSIVE MODE', work);
+    return this.#inTurn(`BEGIN; SELECT pg_advisory_xact_lock(${ACTS_LOCK})`, work);
   }
 
   read<T>(work: (view: StoreView) => Promise<T>): Promise<T> {
@@ -153,7 +154,7 @@ export const postgresStore = (url: string, dataDir: string, bounds: SharingBound
   openReader: async (writer) => {
     const connection = await connect(url, bounds, true);
     try {
-      const [finding] = await findDamage(connection, false);
+      const [finding] = await findQuickly(connection);
       if (finding !== undefined) throw damagedStore(url, finding);
     } finally {
       await connection.close();
@@ -171,7 +172,8 @@ export const postgresStore = (url: string, dataDir: string, bounds: SharingBound
   share: (writer, log) => PostgresSharing.open(url, dataDir, writer, bounds, log),
   administer: async (create) => new PostgresAdministration(await connect(url, bounds, create), bounds),
   readUsage: async (period) => {
-    const connection = await connect(url, bounds, false);
+    // Of a long history it takes longer than a statement of a service may.
+    const connection = await connect(url, { ...bounds, storeAnswerMsMax: 0 }, false);
     try {
       return await connection.transact(SNAPSHOT, (session) => readUsage(session, period));
     } finally {

@@ -1,6 +1,12 @@
 /** What several hosts share: who writes, and which credit each has reserved. `../reservations.ts` has the other side. */
 
-// A transaction locks in this order: writers, the table `ledger`, accounts, reservations. Acts lock the ledger before accounts.
+/**
+ * Acts hold this lock alone, commits of the ledger share it. A lock of the table would also wait for VACUUM, and everybody
+ * behind it. A transaction locks in this order: writers, this, accounts, reservations. Acts lock this before accounts.
+ */
+export const ACTS_LOCK = 0x53797279;
+const shareActsLock = `PERFORM pg_advisory_xact_lock_shared(${ACTS_LOCK})`;
+
 /** The functions of this version are in `reservationMigration`. */
 export const hostMigration = `
   CREATE TABLE writers (
@@ -64,7 +70,7 @@ export const reservationMigration = `
     grants JSON[] := ARRAY[]::JSON[];
   BEGIN
     IF NOT lives(w, at_host, at_turn) THEN RETURN NULL; END IF;
-    IF cardinality(entries) > 0 THEN LOCK TABLE ledger IN ROW EXCLUSIVE MODE; END IF;
+    IF cardinality(entries) > 0 THEN ${shareActsLock}; END IF;
     PERFORM 1 FROM accounts WHERE id = ANY (account_ids || claimed) ORDER BY id FOR NO KEY UPDATE;
     IF cardinality(entries) > 0 THEN
       WITH given AS (
@@ -128,5 +134,12 @@ export const reservationMigration = `
     WITH ended AS (DELETE FROM reservations WHERE writer = w RETURNING reserved)
     SELECT coalesce(sum(reserved), 0) INTO held FROM ended;
     RETURN held;
+  END $$;
+`;
+
+/** In stores of older versions, commits of the ledger lock its table. */
+export const actsLockMigration = `
+  DO $$ BEGIN
+    EXECUTE replace(pg_get_functiondef('commit_entries'::regproc), 'LOCK TABLE ledger IN ROW EXCLUSIVE MODE', '${shareActsLock}');
   END $$;
 `;

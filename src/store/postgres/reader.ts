@@ -125,7 +125,6 @@ export class PostgresReader implements StoreReader {
     this.probe();
   }
 
-  /** Resolves when the copy has what was committed before the call, or cannot be read. Never rejects. */
   refresh(): Promise<void> {
     this.#waiting ??= this.#running.then(() => {
       this.#waiting = null;

@@ -4,7 +4,7 @@
  * `../sql` works on both.
  */
 
-import { hostMigration, reservationMigration } from './host-schema.js';
+import { actsLockMigration, hostMigration, reservationMigration } from './host-schema.js';
 
 export const SCHEMA = 'syrinx';
 /** Notifies of changes of accounts and keys, but not of usage. */
@@ -246,6 +246,7 @@ export const migrations = [
     SELECT coalesce(sum(characters), 0) FROM usage_hours WHERE key_id = api_keys.id
   );
   `,
+  actsLockMigration,
 ] as const;
 
 export const VERSION = migrations.length;

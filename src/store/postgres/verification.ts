@@ -1,5 +1,6 @@
 /** Finds sums that are not those of their entries. PostgreSQL itself checks its pages. Read only. */
 import { FINDINGS_MAX, wrongBalances, wrongDays, wrongKeys } from '../sql/sums.js';
+import { StoreError } from '../store.js';
 import { SNAPSHOT, type PostgresConnection } from './connection.js';
 
 const entries = 'SELECT account_id, sum(amount) AS amount FROM ledger GROUP BY account_id';
@@ -30,20 +31,37 @@ const wrongHours = `
   ) AS wrong ORDER BY 1 LIMIT ${FINDINGS_MAX}
 `;
 
-/**
- * @param whole reads the ledger too, which a start does not
- * @returns what is wrong; empty for a good store
- * @throws {StoreError} the store cannot be read
- */
-export const findDamage = (connection: PostgresConnection, whole: boolean): Promise<string[]> =>
+/** Milliseconds of each check of a start: below what a statement of a service may take. */
+const QUICK_MS_MAX = 2_000;
+
+const find = (connection: PostgresConnection, limitMs: number, texts: readonly string[]): Promise<string[]> =>
   connection.transact(SNAPSHOT, async (session) => {
-    // The whole ledger of a large store takes longer than a statement of a service may.
-    if (whole) await session.query('SET LOCAL statement_timeout = 0');
-    const texts = whole
-      ? [wrongBalances(entries), wrongHours, wrongDays, wrongKeys()]
-      : [wrongBalances(hours), wrongKeys()];
+    await session.query(`SET LOCAL statement_timeout = ${limitMs}`);
     const found: string[] = [];
     for (const text of texts)
       for (const { finding } of await session.query<{ finding: string }>(text)) found.push(finding);
     return found.slice(0, FINDINGS_MAX);
   });
+
+/**
+ * Reads the whole store, and may take long.
+ *
+ * @returns what is wrong; empty for a good store
+ * @throws {StoreError} the store cannot be read
+ */
+export const findDamage = (connection: PostgresConnection): Promise<string[]> =>
+  find(connection, 0, [wrongBalances(entries), wrongHours, wrongDays, wrongKeys()]);
+
+/**
+ * What a start looks for, without reading the ledger. With a long history this, too, takes minutes: then nothing is found.
+ *
+ * @throws {StoreError} the store cannot be read
+ */
+export const findQuickly = async (connection: PostgresConnection): Promise<string[]> => {
+  try {
+    return await find(connection, QUICK_MS_MAX, [wrongBalances(hours), wrongKeys()]);
+  } catch (error) {
+    if (error instanceof StoreError && error.fault === 'busy') return [];
+    throw error;
+  }
+};

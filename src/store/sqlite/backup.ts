@@ -1,6 +1,6 @@
 /** Backups: one file with a consistent state of the store, complete without a write-ahead log, made while the service runs. */
 import { closeSync, existsSync, lstatSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { READ_FLAGS } from '../../regular-file.js';
 import { AdministrationError, StoreError } from '../store.js';
@@ -15,7 +15,7 @@ import {
   toStoreError,
   type SqliteBounds,
 } from './database.js';
-import { makeFile, syncFile, syncFolder } from './files.js';
+import { makeFile, removeLeft, syncFile, syncFolder } from './files.js';
 import { findDamage } from './verification.js';
 
 /** Contents of a store or a backup. */
@@ -124,6 +124,9 @@ export const copyBackup = (source: string, target: string, bounds: SqliteBounds)
   }
 };
 
+/** Of a backup that is not complete. */
+const temporaryPrefix = '.syrinx-backup-';
+
 /** A mistyped path must not cost another file. */
 const isDatabase = (path: string): boolean => {
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return false;
@@ -173,8 +176,9 @@ export const backUp = (dataDir: string, file: string, force: boolean, bounds: Sq
     throw new AdministrationError(`${path} is no backup, so it is not replaced: give another name`);
   if (!existsSync(dirname(path)))
     throw new AdministrationError(`There is no folder ${dirname(path)}: make it first`);
-  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`);
+  const temporary = join(dirname(path), `${temporaryPrefix}${process.pid}`);
   try {
+    removeLeft(dirname(path), temporaryPrefix);
     rmSync(temporary, { force: true });
     makeFile(temporary);
     copyStore(dataDir, temporary, bounds);

@@ -1,6 +1,20 @@
 /** Files of the data folder: only the service's user can read them, and they survive a power cut. */
-import { closeSync, existsSync, fchownSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  closeSync,
+  existsSync,
+  fchownSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** Milliseconds after which a file that nobody changed is one that a killed command left. */
+const LEFT_MS = 3_600_000;
 
 /** When root creates a file in the folder of another user, the service of that user must be able to open it. */
 const ownerOf = (folder: string): { uid: number; gid: number } | null =>
@@ -30,6 +44,16 @@ export const makeFile = (path: string): void => {
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+};
+
+/** Removes the temporary files and folders that killed commands left in `folder`. */
+export const removeLeft = (folder: string, prefix: string): void => {
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    const stats = name.startsWith(prefix) ? lstatSync(path, { throwIfNoEntry: false }) : undefined;
+    if (stats !== undefined && Date.now() - stats.mtimeMs > LEFT_MS)
+      rmSync(path, { recursive: true, force: true });
   }
 };
 

@@ -24,8 +24,17 @@ const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: fal
 /** The new store is renamed into place when it is complete: an empty or half-made file is never a store. */
 const create = (dataDir: string): void => {
   const path = storePath(dataDir);
+  checkNotRestoring(dataDir);
+  // The files beside a store show that there was one.
+  const left = [logPath(dataDir), commitMarkPath(dataDir)].find((name) => existsSync(name));
+  if (left !== undefined)
+    throw new StoreError(
+      'missing',
+      `There is no store at ${path}, but there was one, which left ${left}: put it back, or restore a backup ` +
+        `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
+    );
   const temporary = `${path}.new`;
-  for (const left of [temporary, `${temporary}-journal`]) rmSync(left, { force: true });
+  for (const halfMade of [temporary, `${temporary}-journal`]) rmSync(halfMade, { force: true });
   makeFile(temporary);
   const database = new DatabaseSync(temporary);
   try {
@@ -41,19 +50,14 @@ const create = (dataDir: string): void => {
 const createUnlessThere = (dataDir: string, bounds: SqliteBounds): void => {
   const path = storePath(dataDir);
   if (isThere(path)) return;
-  using _hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
-  // Another process may have been faster.
-  if (isThere(path)) return;
-  checkNotRestoring(dataDir);
-  // The files beside a store show that there was one.
-  const left = [logPath(dataDir), commitMarkPath(dataDir)].find((name) => existsSync(name));
-  if (left !== undefined)
-    throw new StoreError(
-      'missing',
-      `There is no store at ${path}, but there was one, which left ${left}: put it back, or restore a backup ` +
-        `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
-    );
-  create(dataDir);
+  try {
+    using _hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
+    if (!isThere(path)) create(dataDir);
+  } catch (error) {
+    const isHeld = error instanceof StoreError && error.fault === 'held';
+    // Another process was faster, and has it open.
+    if (!isHeld || !isThere(path)) throw error;
+  }
 };
 
 /**

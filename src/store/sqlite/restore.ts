@@ -91,6 +91,17 @@ const isWhole = (dataDir: string, path: string, bounds: SqliteBounds): boolean =
   }
 };
 
+/** Ends what a killed restore began: SQLite plays its journal back when it opens the file to write. */
+const playBack = (path: string, bounds: SqliteBounds): void => {
+  if (!existsSync(`${path}-journal`)) return;
+  try {
+    using database = new DatabaseSync(path, { timeout: bounds.storeBusyMsMax });
+    pragma(database, 'user_version');
+  } catch (error) {
+    isDamage(path, error);
+  }
+};
+
 /**
  * Moves the contents of the log into the file and removes the log. SQLite refuses while another program has the file
  * open, even one that ignores the hold.
@@ -151,9 +162,9 @@ const replaceStore = (
     for (const suffix of sideFiles) rmSync(path + suffix, { force: true });
     syncFolder(folder);
   }
-  renameSync(fresh, path);
-  // It is of the old store, which may have had more.
+  // It is of the old store, which may have had more. Left beside the new one, it would say that entries are missing.
   rmSync(commitMarkPath(dataDir), { force: true });
+  renameSync(fresh, path);
   syncFolder(folder);
   if (existsSync(marker)) {
     rmSync(marker);
@@ -188,6 +199,7 @@ export const restore = (dataDir: string, file: string, nowMs: number, bounds: Sq
     makeFolder(dataDir);
     using _hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
     const path = locate(dataDir);
+    playBack(path, bounds);
     const fresh = `${path}.new`;
     for (const left of [fresh, `${fresh}-journal`]) rmSync(left, { force: true });
     try {
