@@ -5,6 +5,7 @@
 import { MessageChannel, parentPort, type MessagePort } from 'node:worker_threads';
 import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
+import { isBlank } from '../src/text/words.js';
 import { nameThread } from '../src/thread-name.js';
 import { JobControl } from '../src/threads/control.js';
 import { EffortTable, type Effort } from '../src/threads/effort.js';
@@ -30,6 +31,16 @@ const LOAD_RETRY_MS = 1_000;
 const PORT_RETRY_MS = 2;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Milliseconds for which a segment of a whole file lets listeners of other packs go first. */
+const FILE_WAITS_MS = 3_000;
+
+/** Milliseconds of silence for a text of white space. */
+const BLANK_MS = 300;
+
+/** Milliseconds of a job that is silence; `undefined`: it has words. White space is free, so it must load no pack. */
+const silenceMsOf = ({ pauseMs, text }: SynthesisJob): number | undefined =>
+  pauseMs ?? (isBlank(text) ? BLANK_MS : undefined);
 
 /** The next step of a job. */
 interface JobStep extends BatchStep {
@@ -200,10 +211,11 @@ export const serveSynthesis = async (
       if (job.urgency !== 'file' && hasSound) for (const part of parts) efforts.add(row, part);
       return { type: 'done', samples, effort: made };
     };
-    if (job.pauseMs !== undefined) {
+    const silenceMs = silenceMsOf(job);
+    if (silenceMs !== undefined) {
       if (control.isCancelled(slot)) return { type: 'cancelled', effort: null };
       const { sampleRateHz } = voices.voices[row]!;
-      post({ pcm: new Int16Array(Math.round((job.pauseMs * sampleRateHz) / 1000)), words: [] }, sampleRateHz);
+      post({ pcm: new Int16Array(Math.round((silenceMs * sampleRateHz) / 1000)), words: [] }, sampleRateHz);
       return done({ startedMs: monotonicMs(), computeMs: 0 });
     }
     let effort: SynthesisEffort | null = null;
@@ -239,9 +251,11 @@ export const serveSynthesis = async (
   const hold = async (job: SynthesisJob): Promise<PackHold | null> => {
     const { slot, settings } = job;
     const due = dueOf(job);
+    // A file that is late would otherwise keep its pack until all of its segments are spoken.
+    const fileDueMs = monotonicMs() + FILE_WAITS_MS;
     const held = await voices.hold!({
       voiceId: settings.voiceId,
-      dueMs: due.dueMs,
+      dueMs: job.urgency === 'file' ? () => fileDueMs : due.dueMs,
       isCancelled: () => control.isCancelled(slot),
       asStep: async (expectedMs, run) => {
         await steps.enter(due, expectedMs);
@@ -268,7 +282,7 @@ export const serveSynthesis = async (
     let held: PackHold | null = null;
     try {
       await room?.enter(dueOf(job));
-      if (voices.hold !== undefined) {
+      if (voices.hold !== undefined && silenceMsOf(job) === undefined) {
         held = await hold(job);
         if (held === null) return { type: 'cancelled', effort: null };
       }

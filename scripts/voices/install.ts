@@ -5,9 +5,9 @@ import {
   createWriteStream,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   renameSync,
   rmSync,
+  statSync,
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
@@ -22,9 +22,11 @@ import { PackFolder, openOwn } from '../../workers/engines/pack.js';
 import type { PackPlaces } from '../../workers/engines/registry.js';
 import { type Examined, examine, installed } from './packs.js';
 import { formatBytes } from './report.js';
+import { removeLeft } from '../../src/store/sqlite/files.js';
 
-/** Begins with a dot: a reload of the service does not see it. */
-const temporaryPrefix = '.adding-';
+/** They begin with a dot: a reload of the service does not see them, and so never half of a pack. */
+const addingPrefix = '.adding-';
+const removingPrefix = '.removing-';
 
 const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -113,6 +115,15 @@ const checkName = (name: string, { modelsDir }: PackPlaces): void => {
       throw new VoicePackError(`${join(modelsDir, taken)} is there already: give another name with --name`);
 };
 
+/** @throws {VoicePackError} root would leave files that the user of the service cannot use */
+const checkUser = (modelsDir: string): void => {
+  const { uid } = statSync(modelsDir);
+  if (process.getuid?.() === 0 && uid !== 0)
+    throw new VoicePackError(
+      `${modelsDir} belongs to the user with the number ${uid}: run this command as that user (sudo -u '#${uid}')`,
+    );
+};
+
 /**
  * Copies a pack, verifies and tries the copy, and only then gives it its name.
  *
@@ -121,13 +132,13 @@ const checkName = (name: string, { modelsDir }: PackPlaces): void => {
 export const addPack = async (entry: PackEntry, name: string, places: PackPlaces): Promise<Examined> => {
   const { modelsDir } = places;
   checkName(name, places);
+  checkUser(modelsDir);
+  for (const prefix of [addingPrefix, removingPrefix]) removeLeft(modelsDir, prefix);
   const before = await installed(places);
   const held: number[] = [];
   const source = await PackFolder.open(entry, held);
-  let target: string | null = null;
-  const removeCopy = (): void => {
-    if (target !== null) rmSync(target, { recursive: true, force: true });
-  };
+  const target = join(modelsDir, `${addingPrefix}${process.pid}`);
+  const removeCopy = (): void => rmSync(target, { recursive: true, force: true });
   const onSignal = (signal: NodeJS.Signals): void => {
     removeCopy();
     process.exit(128 + constants.signals[signal]);
@@ -135,7 +146,8 @@ export const addPack = async (entry: PackEntry, name: string, places: PackPlaces
   // Before the folder is made: a signal must not leave it behind.
   for (const signal of endSignals) process.once(signal, onSignal);
   try {
-    target = mkdtempSync(join(modelsDir, temporaryPrefix));
+    removeCopy();
+    mkdirSync(target);
     await copyFiles(source, target);
     const examined = await examine({ name, path: target, files: null }, places);
     const { pack, outcome } = examined;
@@ -164,8 +176,7 @@ export const removePack = async ({ path, files, name }: PackEntry): Promise<void
     for (const file of files) await rm(join(path, file));
     return;
   }
-  // A reload does not see names with a dot, and so never half of a pack.
-  const hidden = join(dirname(path), `.removing-${name}-${process.pid}`);
+  const hidden = join(dirname(path), `${removingPrefix}${name}-${process.pid}`);
   renameSync(path, hidden);
   await rm(hidden, { recursive: true });
 };

@@ -1,7 +1,7 @@
 /** A trial of a voice pack ends with the process that asked for it: here the model never ends. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readFileSync, readdirSync, renameSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
@@ -59,17 +59,22 @@ const begin = async (t: Test, args: readonly string[], isInstalled: boolean) => 
   t.teardown(() => child.kill('SIGKILL'));
   let log = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (log += text));
-  return { child, install, isListening: () => log.includes('"listening"') };
+  return { root, child, install, log: () => log, isListening: () => log.includes('"listening"') };
+};
+
+const busyTrialOf = async (child: ChildProcess): Promise<number> => {
+  let trial: number | undefined;
+  await eventually(() => (trial = trialOf(child)) !== undefined && cpuTicks(trial) > BUSY_TICKS, BUSY_MS_MAX);
+  return trial!;
 };
 
 /** @returns how the process ended */
 const endInTrial = async (child: ChildProcess, signal: NodeJS.Signals): Promise<unknown> => {
-  let trial: number | undefined;
-  await eventually(() => (trial = trialOf(child)) !== undefined && cpuTicks(trial) > BUSY_TICKS, BUSY_MS_MAX);
+  const trial = await busyTrialOf(child);
   const ended = once(child, 'exit', { signal: AbortSignal.timeout(ENDED_MS_MAX) });
   child.kill(signal);
   const how = await ended;
-  await eventually(() => !isRunning(trial!), ENDED_MS_MAX);
+  await eventually(() => !isRunning(trial), ENDED_MS_MAX);
   return how;
 };
 
@@ -93,3 +98,14 @@ t.test('of a reload, at SIGTERM', { skip }, async (t) => {
   child.kill('SIGHUP');
   t.strictSame(await endInTrial(child, 'SIGTERM'), [0, null]);
 });
+
+for (const signal of ['SIGKILL', 'SIGTERM'] as const)
+  t.test(`${signal} that ends the trial alone says nothing about the pack`, { skip }, async (t) => {
+    const { root, child, log } = await begin(t, [fileOf('scripts/voices.js'), 'check', 'PACK'], false);
+    const trial = await busyTrialOf(child);
+    const ended = once(child, 'close');
+    process.kill(trial, signal);
+    t.strictSame(await ended, [1, null]);
+    t.match(log(), new RegExp(`its trial was ended by ${signal}: reload to try it again`));
+    t.notOk(existsSync(join(root, 'data', 'voices', 'trials.json')), 'it is not kept');
+  });

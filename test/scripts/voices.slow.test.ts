@@ -3,14 +3,17 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
   readFileSync,
   readdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { constants } from 'node:os';
@@ -46,6 +49,8 @@ const prepare = (t: Test) => {
 t.test('a pack is added, listed, tried and removed', async (t) => {
   const { root, models, download, voices } = prepare(t);
   symlinkSync('manifest.json', join(download, 'extra.bin'));
+  mkdirSync(join(models, '.adding-killed'));
+  utimesSync(join(models, '.adding-killed'), 1, 1);
   const added = await voices('add', download, '--name', 'garden');
   t.match(added, {
     status: 0,
@@ -63,6 +68,11 @@ t.test('a pack is added, listed, tried and removed', async (t) => {
   ])
     t.match(added.stdout, row);
   t.strictSame(readdirSync(models).sort(), ['garden', 'syrinx-en'], 'nothing else is left');
+  t.equal(
+    statSync(join(models, 'garden')).mode,
+    statSync(models).mode,
+    'who may read MODELS_DIR may read it',
+  );
   t.strictSame(
     readFileSync(join(models, 'garden', 'extra.bin')),
     readFileSync(join(download, 'manifest.json')),
@@ -155,6 +165,20 @@ t.test('a copy takes only regular files of the folder, and no more bytes than a 
   truncateSync(extra, 2 ** 40);
   await refused(/the files have 1099\d+ bytes, and at most 8589934592 are allowed/);
 });
+
+t.test(
+  'root adds no pack for another user',
+  { skip: process.getuid?.() !== 0 && 'only root can give files away' },
+  async (t) => {
+    const { models, download, voices } = prepare(t);
+    chownSync(models, 1234, 1234);
+    t.match(await voices('add', download), {
+      status: 1,
+      stderr: /run this command as that user \(sudo -u '#1234'\)/,
+    });
+    t.strictSame(readdirSync(models), ['syrinx-en']);
+  },
+);
 
 for (const signal of ['SIGHUP', 'SIGTERM'] as const)
   t.test(`${signal} while a pack is copied leaves nothing behind`, async (t) => {

@@ -233,6 +233,31 @@ t.test('first audio waits if the steps that are due soon would come too late', a
   t.equal((await orderBeside(30, 450)).indexOf('first'), 0, 'it never waits for a whole file');
 });
 
+t.test('first audio makes no listener late: its own step counts, too', async (t) => {
+  let nowMs = 10_000;
+  const queue = new StepQueue(() => nowMs);
+  const ends: [name: string, endMs: number][] = [];
+  const step = async (name: string, due: StepDue) => {
+    await queue.enter(due);
+    nowMs += 50;
+    ends.push([name, nowMs]);
+    queue.leave(1);
+  };
+  for (let count = 0; count < 50; count++) await step('', playing(nowMs));
+  ends.length = 0;
+  const dueMs = nowMs + 140;
+  await Promise.all([
+    step('listener', playing(dueMs)),
+    step('listener', playing(dueMs)),
+    step('first', first(nowMs)),
+  ]);
+  t.strictSame(
+    ends.map(([name]) => name),
+    ['listener', 'listener', 'first'],
+  );
+  t.ok(ends[1]![1] <= dueMs, 'three steps take longer than the listeners have');
+});
+
 t.test('first audio that has waited for half a second waits for nobody who is due later', async (t) => {
   const order = await orderOf(10_000, {
     near: playing(10_010),

@@ -155,6 +155,13 @@ t.test('the load of a pack is no cost of speech', async (t) => {
   t.ok(cpuMs < loadMs / 2, `${cpuMs} ms`);
 });
 
+t.test('white space and pauses load no pack', async (t) => {
+  const run = await serveWith({ hold: () => Promise.reject(new Error('loaded')) });
+  for (const job of [request(1, 'low', ' \n', -1), { ...request(1, 'low', 'text', -1), pauseMs: 100 }])
+    t.match(await run({ ...job, slot: 0 }), { type: 'done' });
+  t.match(await run({ ...request(1, 'low', 'text', -1), slot: 0 }), { type: 'failed' });
+});
+
 t.test('a segment that ends makes room for the next one of a voice that bounds them', async (t) => {
   const run = await serveWith({ crowded: [{ voices: voicesOf(['low']).packs[0]!.voices, segmentsMax: 1 }] });
   for (let jobs = 0; jobs < 2; jobs++)

@@ -1,6 +1,7 @@
 /** The content of MODELS_DIR: folders, and files that belong together by their names. Each is a voice pack, or a finding. */
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { listFolder } from '../../src/regular-file.js';
 import { type PackFinding, VoicePackError } from '../../src/threads/voices.js';
 
 /** A voice pack, as far as its name and place say. */
@@ -54,10 +55,12 @@ export const remedyFor = (file: string): string | undefined =>
 export const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
 
-export const faultOf = (error: unknown, what = 'the file'): string => {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === 'ENOENT') return `${what} is missing`;
-  return code === undefined ? String(error) : `${what} cannot be read (${code})`;
+/** @param what stands at `path` */
+export const asPackError = (error: unknown, path: string, what = 'the file'): VoicePackError => {
+  if (error instanceof VoicePackError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  const fault = code === 'ENOENT' ? `${what} is missing` : `${what} cannot be read (${code})`;
+  return new VoicePackError(`${path}: ${code === undefined ? String(error) : fault}`);
 };
 
 export const nameFault = (name: string): string | null =>
@@ -84,6 +87,16 @@ const entryAt = (folder: string, found: string, isFolder: boolean, beside: reado
   return { name: start.slice(0, -1), path: folder, files: beside.filter(isOwn) };
 };
 
+const namesMax = 10_000;
+
+/** @throws {VoicePackError} it has too many */
+const namesIn = async (folder: string): Promise<string[]> => {
+  const names = (await listFolder(folder, namesMax)).map(({ name }) => name);
+  if (names.length > namesMax)
+    throw new VoicePackError(`${folder}: more than ${namesMax} files and folders: keep only voices in it`);
+  return names.sort();
+};
+
 const isFolderAt = async (path: string): Promise<boolean> => {
   try {
     // A link counts as its target.
@@ -97,9 +110,9 @@ const isFolderAt = async (path: string): Promise<boolean> => {
 export const entriesIn = async (modelsDir: string): Promise<Entries> => {
   let names: string[];
   try {
-    names = (await readdir(modelsDir)).filter((name) => !name.startsWith('.')).sort();
+    names = (await namesIn(modelsDir)).filter((name) => !name.startsWith('.'));
   } catch (error) {
-    throw new VoicePackError(`${modelsDir}: ${faultOf(error, 'the folder of voices')}`);
+    throw asPackError(error, modelsDir, 'the folder of voices');
   }
   const folders = new Set<string>();
   for (const name of names) if (await isFolderAt(join(modelsDir, name))) folders.add(name);
@@ -132,13 +145,13 @@ export const entryOf = async (path: string): Promise<PackEntry> => {
   let beside: string[];
   try {
     await stat(path);
-    beside = await readdir(folder);
+    beside = await namesIn(folder);
   } catch (error) {
-    throw new VoicePackError(`${path}: ${faultOf(error)}`);
+    throw asPackError(error, path);
   }
   if (!found.endsWith(model))
     throw new VoicePackError(
       `${path}: ${remedyFor(found) ?? 'not a voice: name a folder, or a file that ends in .onnx'}`,
     );
-  return entryAt(folder, found, false, beside.sort());
+  return entryAt(folder, found, false, beside);
 };

@@ -1,13 +1,13 @@
 /** A voice pack on disk. What every format needs to read its files and to verify them. */
 import { createHash } from 'node:crypto';
 import { type BigIntStats, fstat, open, read } from 'node:fs';
-import { readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import typia, { type tags } from 'typia';
-import { READ_FLAGS } from '../../src/regular-file.js';
+import { listFolder, READ_FLAGS } from '../../src/regular-file.js';
 import { closeFiles, type VoicePack, VoicePackError } from '../../src/threads/voices.js';
-import { faultOf, type PackEntry } from './entries.js';
+import { asPackError, type PackEntry } from './entries.js';
 import { hashOf } from './graph/derived.js';
 import type { Model, ModelFile } from './graph/model.js';
 import { readModel } from './graph/read.js';
@@ -18,7 +18,7 @@ const readPiece = promisify(read);
 
 /** A larger manifest is not read into memory: ours has 4 KiB. */
 const manifestBytesMax = 1024 * 1024;
-/** The most levels of folders and the most files of a voice pack. */
+/** The most levels of folders of a voice pack, and the most files and folders. */
 const levelsMax = 4;
 const filesMax = 4_096;
 /** The first bytes of a file, which show what it is. */
@@ -101,6 +101,21 @@ const openRegular = async (
 };
 
 /**
+ * Reads as many bytes as the file had when it was opened: some files of the system report none, and have no end.
+ *
+ * @throws {VoicePackError} it has fewer or more
+ */
+const readWhole = async (descriptor: number, path: string, size: number): Promise<Buffer> => {
+  const bytes = Buffer.alloc(size + 1);
+  let read = 0;
+  for (let more = -1; more !== 0 && read <= size; read += more)
+    more = (await readPiece(descriptor, bytes, read, bytes.length - read, read)).bytesRead;
+  if (read !== size)
+    throw new VoicePackError(`${path}: its size is not the ${size} bytes that it reports: copy it again`);
+  return bytes.subarray(0, size);
+};
+
+/**
  * Opens a file of a pack to copy it, by whoever may read it. The caller closes it.
  *
  * @throws {VoicePackError} it is not a regular file, or a link leads out of the folder: the copy would give away a file that is none of the pack
@@ -121,17 +136,23 @@ export const openOwn = async (
 
 const stateOf = ({ ino, size, mtimeNs }: BigIntStats): string => `${ino} ${size} ${mtimeNs}`;
 
-const listFiles = async (folder: string, below = '', level = 1): Promise<string[]> => {
-  const found: string[] = [];
-  for (const entry of await readdir(join(folder, below), { withFileTypes: true })) {
-    if (entry.name.startsWith('.')) continue;
-    const name = below === '' ? entry.name : `${below}/${entry.name}`;
-    if (!entry.isDirectory()) found.push(name);
-    else if (level < levelsMax) found.push(...(await listFiles(folder, name, level + 1)));
-    if (found.length > filesMax)
-      throw new VoicePackError(`${folder}: more than ${filesMax} files: this is not one voice pack`);
-  }
-  return found;
+const listFiles = async (folder: string): Promise<string[]> => {
+  const files: string[] = [];
+  let names = 0;
+  const list = async (below: string, level: number): Promise<void> => {
+    for (const entry of await listFolder(join(folder, below), filesMax)) {
+      if (++names > filesMax)
+        throw new VoicePackError(
+          `${folder}: more than ${filesMax} files and folders: this is not one voice pack`,
+        );
+      if (entry.name.startsWith('.')) continue;
+      const name = below === '' ? entry.name : `${below}/${entry.name}`;
+      if (!entry.isDirectory()) files.push(name);
+      else if (level < levelsMax) await list(name, level + 1);
+    }
+  };
+  await list('', 1);
+  return files;
 };
 
 /** Changes with every file of a pack, whether it can be read or not. */
@@ -175,9 +196,7 @@ export class PackFolder {
     try {
       return new PackFolder(entry, files ?? (await listFiles(path)).sort(), held);
     } catch (error) {
-      throw error instanceof VoicePackError
-        ? error
-        : new VoicePackError(`${path}: ${faultOf(error, 'the folder')}`);
+      throw asPackError(error, path, 'the folder');
     }
   }
 
@@ -213,18 +232,21 @@ export class PackFolder {
   async bytes(name: string, bytesMax: number): Promise<Buffer> {
     const path = this.pathOf(name);
     try {
-      const stats = await stat(path, { bigint: true });
-      refuseOtherKinds(path, stats);
-      if (stats.size > bytesMax)
-        throw new VoicePackError(
-          `${path}: the file has ${stats.size} bytes, and at most ${bytesMax} are allowed`,
-        );
-      this.#note(name, stats);
-      const bytes = await readFile(path);
-      refuseImpostor(path, bytes.subarray(0, headBytes));
-      return bytes;
+      const { descriptor, stats } = await openRegular(path);
+      try {
+        if (stats.size > bytesMax)
+          throw new VoicePackError(
+            `${path}: the file has ${stats.size} bytes, and at most ${bytesMax} are allowed`,
+          );
+        this.#note(name, stats);
+        const bytes = await readWhole(descriptor, path, Number(stats.size));
+        refuseImpostor(path, bytes.subarray(0, headBytes));
+        return bytes;
+      } finally {
+        closeFiles([descriptor]);
+      }
     } catch (error) {
-      throw error instanceof VoicePackError ? error : new VoicePackError(`${path}: ${faultOf(error)}`);
+      throw asPackError(error, path);
     }
   }
 
@@ -243,13 +265,15 @@ export class PackFolder {
         throw new VoicePackError(`${path}: the file is not the one of its manifest (sha256 differs)`);
       return file;
     } catch (error) {
-      throw error instanceof VoicePackError ? error : new VoicePackError(`${path}: ${faultOf(error)}`);
+      throw asPackError(error, path);
     }
   }
 
   async #open(name: string, path: string): Promise<HeldFile> {
     const { descriptor, stats } = await openRegular(path);
     this.#held.push(descriptor);
+    // So do files of the system that have no end.
+    if (stats.size === 0n) throw new VoicePackError(`${path}: the file is empty: copy it again`);
     this.#note(name, stats);
     const head = Buffer.alloc(headBytes);
     const { bytesRead } = await readPiece(descriptor, head, 0, headBytes, 0);

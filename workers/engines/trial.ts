@@ -45,8 +45,17 @@ const MiB = 1024 * 1024;
 /** The share of the free memory that a trial may take. */
 const FREE_PART = 0.8;
 
-/** Sets limits that the process cannot lift: seconds of processor time, and KiB of memory that it writes to. */
-const limited = ['-c', 'ulimit -t "$1" && ulimit -d "$2"; shift 2; exec "$@"', 'sh'];
+/**
+ * Sets limits that the process cannot lift: seconds of processor time, and KiB of memory that it writes to. A hard limit
+ * equal to the soft one would end it with SIGKILL, as does a system that lacks memory.
+ */
+const limited = [
+  '-c',
+  'ulimit -S -t "$1" && ulimit -H -t "$(($1 + 5))" && ulimit -d "$2"; shift 2; exec "$@"',
+  'sh',
+];
+/** What others send: they say nothing about the pack. */
+const signalsOfOthers: readonly (NodeJS.Signals | null)[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 const memoryFault = /bad_alloc|bad allocation|allocate memory|out of memory/i;
 
 interface End {
@@ -57,7 +66,8 @@ interface End {
 
 const faultOf = ({ code, signal, isLate }: End, memoryMiB: number, bounds: Bounds): string => {
   if (isLate) return `it did not speak a sentence within ${bounds.voiceTrialMsMax / 1000} s`;
-  if (signal === 'SIGXCPU' || signal === 'SIGKILL')
+  if (signalsOfOthers.includes(signal)) return `its trial was ended by ${signal}: reload to try it again`;
+  if (signal === 'SIGXCPU')
     return (
       `it took more than ${bounds.voiceTrialCpuSecondsMax} s of processor time for a sentence, ` +
       'and may never end: use a smaller model'
@@ -76,12 +86,11 @@ export const tryPack: Trial = async (order, bounds) => {
     process.platform === 'win32' || order.gpu !== undefined
       ? program
       : ['sh', ...limited, String(bounds.voiceTrialCpuSecondsMax), String(memoryMiB * 1024), ...program];
-  const child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'ignore'] });
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    child.kill('SIGKILL');
-  }, bounds.voiceTrialMsMax);
+  const child = spawn(command!, args, {
+    stdio: ['pipe', 'pipe', 'ignore'],
+    timeout: bounds.voiceTrialMsMax,
+    killSignal: 'SIGKILL',
+  });
   // The process may end before it has read all of it.
   child.stdin
     .on('error', () => undefined)
@@ -89,8 +98,11 @@ export const tryPack: Trial = async (order, bounds) => {
   const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   const output = await readAll(child.stdout);
   const [code, signal] = await ended;
-  clearTimeout(timer);
-  if (code !== 0) return { fault: faultOf({ code, signal, isLate }, memoryMiB, bounds), isFinal: !isLate };
+  if (code !== 0)
+    return {
+      fault: faultOf({ code, signal, isLate: child.killed }, memoryMiB, bounds),
+      isFinal: !signalsOfOthers.includes(signal),
+    };
   const outcome = JSON.parse(output.trim().split('\n').at(-1) ?? '') as TrialOutcome;
   const isMemory = 'fault' in outcome && memoryFault.test(outcome.fault);
   return isMemory

@@ -1,4 +1,5 @@
 /** Reads the files of lexicons, and sends their entries in parts: the front thread must not wait for all of them. */
+import type { Dirent } from 'node:fs';
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
@@ -28,34 +29,27 @@ interface File {
 
 const isNamed = (name: string): boolean => !name.startsWith('.') && /\.(?:pls|xml|txt|tsv)$/i.test(name);
 
-const filesIn = async (folder: string, scope: Scope): Promise<File[]> => {
-  const entries = await readdir(folder, { withFileTypes: true });
-  return entries
+/** @returns what is in a folder; nothing if it cannot be read */
+type List = (folder: string) => Promise<readonly Dirent[]>;
+
+const filesIn = async (list: List, folder: string, scope: Scope): Promise<File[]> =>
+  (await list(folder))
     .filter((entry) => entry.isFile() && isNamed(entry.name))
     .map(({ name }) => ({ path: join(folder, name), scope }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));
-};
 
-/** Missing folders have no files. */
-const foldersIn = async (folder: string): Promise<string[]> => {
-  try {
-    const entries = await readdir(folder, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  }
-};
+const foldersIn = async (list: List, folder: string): Promise<string[]> =>
+  (await list(folder)).filter((entry) => entry.isDirectory()).map(({ name }) => name);
 
 const isOfConsole = ({ path, scope }: File): boolean =>
   scope.kind === 'account' && basename(path) === CONSOLE_FILE;
 
 /** Those of the console last: what members write takes no room from what operators wrote. */
-const allFiles = async (folder: string): Promise<File[]> => {
-  const files = await filesIn(folder, { kind: 'service' });
+const allFiles = async (list: List, folder: string): Promise<File[]> => {
+  const files = await filesIn(list, folder, { kind: 'service' });
   for (const [parent, kind] of Object.entries(scopeFolders))
-    for (const name of (await foldersIn(join(folder, parent))).sort())
-      files.push(...(await filesIn(join(folder, parent, name), { kind, name })));
+    for (const name of (await foldersIn(list, join(folder, parent))).sort())
+      files.push(...(await filesIn(list, join(folder, parent, name), { kind, name })));
   return [...files.filter((file) => !isOfConsole(file)), ...files.filter(isOfConsole)];
 };
 
@@ -105,10 +99,20 @@ export const sendLexicons = async (
   const send = (mail: LexiconMail | ReadProgress) => {
     port.postMessage(mail);
   };
+  const list: List = async (path) => {
+    try {
+      return await readdir(path, { withFileTypes: true });
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      // Without a folder there are no files.
+      if (code !== 'ENOENT' || path === folder) find(path, 1, message);
+      return [];
+    }
+  };
   const room = new Room(bounds);
   let files = 0;
   try {
-    const found = await allFiles(folder);
+    const found = await allFiles(list, folder);
     const [beyond] = found.slice(bounds.lexiconFilesMax);
     const filesLeft = `${found.length - bounds.lexiconFilesMax} are not read, from this one on`;
     if (beyond !== undefined) find(beyond.path, 1, `more than ${bounds.lexiconFilesMax} files: ${filesLeft}`);

@@ -194,6 +194,17 @@ t.test('word times run on across segments and come with their audio', async (t) 
   t.ok(kinds.indexOf('timestamps') < kinds.lastIndexOf('audio'), 'they interleave with the audio');
 });
 
+t.test('times of words are whole milliseconds, and no word ends after its audio', async (t) => {
+  const { actor, frames } = open('stream', undefined, true);
+  announce(actor, 0, ['Hi.']);
+  actor.close();
+  // 4.95 and 99.95 ms.
+  actor.chunk(chunk(0, 0, 2_399, [{ word: 0, startSample: 119, endSample: 2_399 }]));
+  actor.chunk(done(0, 2_399));
+  const timings = frames.filter((frame) => frame.type === 'timestamps').map((frame) => frame.timings);
+  t.same(timings, [{ words: ['Hi.'], start_seconds: [0.004], end_seconds: [0.099] }]);
+});
+
 t.test('a token that spans segments is reported once, from its first start to its last end', async (t) => {
   const { actor, frames } = open('stream', undefined, true);
   announce(actor, 0, ['so', 'aaa'], true);

@@ -207,3 +207,12 @@ t.test('encoders of a peak are released when idle, except the warm ones', async 
   t.ok(isSame(kept, peak.slice(-limits.mp3EncodersWarm).reverse()), 'the encoders returned last');
   t.notOk(peak.includes(pool.take(speech)), 'the others are gone');
 });
+
+t.test('the pool keeps no more idle encoders than its bound', async (t) => {
+  const speech = nearestMpegFormat(32_000, 128);
+  const pool = await Mp3Pool.create(speech, { ...limits, mp3EncodersWarm: 1, mp3EncodersIdleMax: 2 });
+  const peak = Array.from({ length: 4 }, () => pool.take(speech));
+  peak.forEach((lame) => pool.give(lame, speech));
+  const again = peak.map(() => pool.take(speech));
+  t.equal(again.filter((lame) => peak.includes(lame)).length, 2);
+});

@@ -233,8 +233,8 @@ t.test(
 t.test('a pack at which the reading hangs or ends is named, and the others are there', async (t) => {
   const place = t.testdir({
     models: {
-      ...{ endless: { 'spin.hostile': '' }, huge: { 'fill.hostile': '' } },
-      ...{ last: { 'exit.hostile': '' }, wrong: { 'crash.hostile': '' } },
+      ...{ endless: { 'spin.hostile': 'x' }, huge: { 'fill.hostile': 'x' } },
+      ...{ last: { 'exit.hostile': 'x' }, wrong: { 'crash.hostile': 'x' } },
     },
   });
   const folder = join(place, 'models');
@@ -285,7 +285,7 @@ t.test('a pack at which the reading hangs or ends is named, and the others are t
 });
 
 t.test('a signal ends a reading that hangs, and closes its files', async (t) => {
-  const place = t.testdir({ models: { endless: { 'spin.hostile': '' } } });
+  const place = t.testdir({ models: { endless: { 'spin.hostile': 'x' } } });
   const folder = join(place, 'models');
   const data = { modelsDir: folder, cacheDir: join(place, 'cache'), bounds: limits };
   const ending = new AbortController();

@@ -69,6 +69,17 @@ t.test('a pipe in the place of a file does not block the reading', async (t) => 
   closeFiles(held);
 });
 
+t.test('a link to a file of the system that reports no size is not read to its end', async (t) => {
+  const path = t.testdir({ 'model.onnx': t.fixture('symlink', '/proc/self/maps') });
+  const held: number[] = [];
+  const folder = await PackFolder.open({ name: 'pack', path, files: null }, held);
+  await t.rejects(folder.hold('model.onnx'), { message: /model\.onnx: the file is empty/ });
+  await t.rejects(folder.bytes('model.onnx', 1_000), {
+    message: /its size is not the 0 bytes that it reports/,
+  });
+  closeFiles(held);
+});
+
 t.test('without a folder for derived files, other packs are there', async (t) => {
   const folder = t.testdir({ cache: 'a file' });
   const models = join(folder, 'models');
