@@ -34,7 +34,7 @@ import { limits, type Bounds } from './limits.js';
 import type { ProcessLog } from './log.js';
 import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
-import { EventLoopDelay, HeapTrim, pssBytes } from './process.js';
+import { EventLoopDelay, heapBytes, HeapTrim, pssBytes, residentBytes } from './process.js';
 import { OpsServer } from './ops/ops-server.js';
 import { logPlan, planConfigOf, planFor, type Plan } from './plan.js';
 import { readNextVoices } from './plan-reload.js';
@@ -359,8 +359,7 @@ export class App {
       restarts,
       eventLoopDelay,
     } = this.#figures();
-    const { rss, heapUsed } = process.memoryUsage();
-    const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);
+    const toMiB = (bytes: number | null) => bytes && Math.round(bytes / 2 ** 20);
     const delayMs = (quantile: 0.5 | 0.99 | 1) => Math.round(eventLoopDelay(quantile) * 1e4) / 10;
     return {
       ready: reasons.length === 0,
@@ -380,8 +379,8 @@ export class App {
       capacityRatio: Math.round(capacityRatio * 1000) / 1000,
       eventLoopDelayMs: { p50: delayMs(0.5), p99: delayMs(0.99), worst: delayMs(1) },
       pssMiB: toMiB(await pssBytes()),
-      rssMiB: toMiB(rss),
-      frontHeapMiB: toMiB(heapUsed),
+      rssMiB: toMiB(residentBytes()),
+      frontHeapMiB: toMiB(heapBytes()),
     };
   }
 

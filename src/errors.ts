@@ -90,7 +90,7 @@ export const errors = {
     ...json({ error: 'Too many contexts are open' }),
     socketText: 'Too many contexts are open',
   },
-  /** A context was idle with a voice of an older generation. */
+  /** A context was idle with a voice of an older generation, or kept a reload waiting. */
   voiceRetired: {
     status: 503,
     ...json({ error: 'The voice was replaced' }),

@@ -106,7 +106,7 @@ export const limits = {
   voiceReadHeapMiBMax: 512,
   /** Bytes of a voice pack that `npm run voices -- add` copies; a larger one is not added. */
   voicePackBytesMax: 8 * 1_024 * MiB,
-  /** Milliseconds after a reload until silent contexts that keep the previous voices are ended. */
+  /** Milliseconds after a reload until contexts that keep the previous voices are ended: silent ones, and all if a reload waits. */
   olderVoicesMsMax: 600_000,
   /** Replaced synthesis threads that still hang inside native code, where they cannot be ended. */
   hungThreadsReplacedMax: 2,
@@ -284,6 +284,12 @@ export const limits = {
   wyomingIdleMsMax: 600_000,
   /** Milliseconds for which such a connection may send more than the turns of its network handle. */
   wyomingHeldMsMax: 10_000,
+  /** Bytes of an mDNS datagram that is read; a longer one is dropped. */
+  discoveryBytesMax: 1_472,
+  /** Milliseconds that reading mDNS datagrams takes at once; further ones are dropped, and the Wyoming port is found later. */
+  discoveryMsAtOnceMax: 100,
+  /** The same in each second after that. */
+  discoveryMsPerSecond: 20,
   /** UTF-16 units of the text of a `ping` of Wyoming, which its answer repeats; a longer one ends the connection. */
   wyomingPingTextMax: 1_024,
   /** Milliseconds that a client of it may take to read an error before the connection ends. */

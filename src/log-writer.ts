@@ -12,6 +12,10 @@ import type { Bounds } from './limits.js';
 
 const STANDARD_OUTPUT = 1;
 
+/** Milliseconds for which lines are gathered: a busy service writes several at once. */
+const GATHER_MS = 10;
+/** Linux writes up to this number of bytes to a pipe as a whole, so lines of several threads do not mix. */
+const PIPE_BYTES = 4096;
 /** Milliseconds after a write that failed, or that a full pipe did not take, until the next one. */
 const RETRY_MS = 50;
 /** About the number of bytes that one turn writes. */
@@ -71,7 +75,7 @@ export class LogWriter {
     }
     this.#waiting.push(bytes);
     this.#bytes += bytes.length;
-    this.#pump();
+    if (!this.#isBusy) this.#later(GATHER_MS);
   }
 
   /**
@@ -95,11 +99,10 @@ export class LogWriter {
     else this.#writeNow(this.#nonBlocking);
   }
 
-  /** Line by line: the system takes a short write to a pipe as a whole, so lines of several threads do not mix. */
   #writeNow(file: number): void {
     try {
       for (let bytes = 0; this.#bytes > 0;) {
-        const written = writeSync(file, this.#waiting[0]!);
+        const written = writeSync(file, this.#joined(PIPE_BYTES));
         this.#written(written);
         bytes += written;
         if (bytes < CHUNK_BYTES) continue;
@@ -114,11 +117,7 @@ export class LogWriter {
   #writeFromThread(): void {
     this.#isBusy = true;
     this.#isInThread = true;
-    let count = 0;
-    for (let bytes = 0; count < this.#waiting.length && bytes < CHUNK_BYTES; count++)
-      bytes += this.#waiting[count]!.length;
-    this.#waiting.unshift(Buffer.concat(this.#waiting.splice(0, count)));
-    write(STANDARD_OUTPUT, this.#waiting[0]!, (error, written) => {
+    write(STANDARD_OUTPUT, this.#joined(CHUNK_BYTES), (error, written) => {
       this.#isBusy = false;
       this.#isInThread = false;
       if (error !== null) this.#failed(error);
@@ -127,6 +126,16 @@ export class LogWriter {
         this.#pump();
       }
     });
+  }
+
+  /** @returns the first lines, joined: at least one, further ones while the sum is at most `bytesMax` */
+  #joined(bytesMax: number): Buffer {
+    let count = 1;
+    let bytes = this.#waiting[0]!.length;
+    while (count < this.#waiting.length && bytes + this.#waiting[count]!.length <= bytesMax)
+      bytes += this.#waiting[count++]!.length;
+    if (count > 1) this.#waiting.unshift(Buffer.concat(this.#waiting.splice(0, count), bytes));
+    return this.#waiting[0]!;
   }
 
   #written(bytes: number): void {

@@ -15,4 +15,7 @@ for (const signal of ['SIGHUP', 'SIGUSR2'] as const)
     process.kill(process.pid, signal);
   });
 
+// Without a listener it opens Node's debugger, which lets every user of this machine run code in the service.
+process.on('SIGUSR1', () => undefined);
+
 await import('./start.js');

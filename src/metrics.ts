@@ -6,7 +6,7 @@
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { History } from './history.js';
-import { openFiles, openFilesMax, pssBytes } from './process.js';
+import { heapBytes, openFiles, openFilesMax, pssBytes, residentBytes } from './process.js';
 import type { EndedRequest, RecentRequests } from './recent-requests.js';
 import { type RefusalReason, refusalReasons } from './refusals.js';
 import { version } from './version.js';
@@ -222,7 +222,7 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
     help: 'Memory in use; pages shared with other processes count in part.',
     read: pssBytes,
   },
-  process_resident_memory_bytes: { help: 'Resident memory.', read: () => process.memoryUsage.rss() },
+  process_resident_memory_bytes: { help: 'Resident memory.', read: residentBytes },
   process_start_time_seconds: {
     help: 'Start of the process, in seconds since 1970.',
     read: () => startedSeconds,
@@ -231,7 +231,7 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
   process_max_fds: { help: 'Limit of open file descriptors.', read: openFilesMax },
   nodejs_heap_size_used_bytes: {
     help: 'Heap in use by the front thread.',
-    read: () => process.memoryUsage().heapUsed,
+    read: heapBytes,
   },
 };
 

@@ -4,6 +4,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
+import { getHeapStatistics } from 'node:v8';
 import type { Bounds } from './limits.js';
 import type { Log } from './log.js';
 
@@ -23,7 +24,7 @@ const shared = <T>(keptMs: number, read: () => Promise<T>): (() => Promise<T>) =
 };
 
 /** Resident memory; `null` while no more files can be opened: the system has it in a file. */
-const residentBytes = (): number | null => {
+export const residentBytes = (): number | null => {
   try {
     return process.memoryUsage.rss();
   } catch {
@@ -31,11 +32,14 @@ const residentBytes = (): number | null => {
   }
 };
 
+/** Heap in use by this thread. `process.memoryUsage` would open a file, too. */
+export const heapBytes = (): number => getHeapStatistics().used_heap_size;
+
 /** Proportional set size: pages that several processes map count in part. Resident bytes where the system has none. */
-export const pssBytes = shared(MEMORY_KEPT_MS, async (): Promise<number> => {
+export const pssBytes = shared(MEMORY_KEPT_MS, async (): Promise<number | null> => {
   const rollup = await readFile('/proc/self/smaps_rollup', 'utf8').catch(() => '');
   const kiB = /^Pss:\s+(\d+) kB/m.exec(rollup)?.[1];
-  return kiB === undefined ? process.memoryUsage.rss() : Number(kiB) * 1024;
+  return kiB === undefined ? residentBytes() : Number(kiB) * 1024;
 });
 
 /** Open file descriptors; `null` where the system does not say. */

@@ -144,6 +144,8 @@ const main = async (): Promise<void> => {
   }
   // The default action would end the process without a drain.
   process.on('SIGUSR2', () => void started.then(async (app) => log.info(await app.status(), 'status')));
+  // Node's warnings of all threads go there: a full disk must not end the service.
+  process.stderr.on('error', () => undefined);
   process.on('uncaughtException', (error) => {
     log.fatal(describeFault(error), 'uncaught exception');
     reason ||= `uncaught exception: ${error.message}`;

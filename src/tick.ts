@@ -37,22 +37,6 @@ export class TickBatch<T> {
  */
 export type TickActions = Pick<TickBatch<() => void>, 'add'>;
 
-/** Counts what happens within one tick. */
-export class TickCount {
-  readonly #tick: TickActions;
-  #count = 0;
-
-  constructor(tick: TickActions) {
-    this.#tick = tick;
-  }
-
-  /** @returns how many there were in this tick, this one included */
-  next(): number {
-    if (this.#count === 0) this.#tick.add(() => (this.#count = 0));
-    return ++this.#count;
-  }
-}
-
 /** Actions must not throw. */
 export const createTickActions = (): TickActions =>
   new TickBatch<() => void>((actions) => {

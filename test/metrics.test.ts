@@ -145,8 +145,8 @@ t.test('alerts and the rule for scaling use only metrics that exist', (t) => {
 });
 
 t.test('memory and open files of the process are read', { skip: process.platform !== 'linux' }, async (t) => {
-  t.ok((await pssBytes()) > 10e6);
-  t.ok((await pssBytes()) < 4 * process.memoryUsage.rss());
+  t.ok((await pssBytes())! > 10e6);
+  t.ok((await pssBytes())! < 4 * process.memoryUsage.rss());
   t.ok((await openFiles())! >= 3);
   t.ok((await openFilesMax())! >= (await openFiles())!);
 });

@@ -157,6 +157,9 @@ export const createAdmission = (options: AdmissionOptions) => {
     /** The same for a key that is known by its id, such as the hidden key of an account. */
     byId: (keyId: number): Authentication => find({ keyId }),
 
+    /** See `StoreReader.refresh`. */
+    refresh: async (): Promise<void> => reader.refresh?.(),
+
     /**
      * An authenticated key as it is now; `null` if it would not be authenticated any more. While the store cannot be read
      * it stays as it was, and can only expire.

@@ -156,7 +156,7 @@ export interface CallsParts {
     SessionState,
     'version' | 'serviceUrl' | 'listensOn' | 'ports' | 'creditsPerCharacter'
   >;
-  readonly admission: Pick<Admission, 'byId'>;
+  readonly admission: Pick<Admission, 'byId' | 'refresh'>;
   /** `null`: the listener for browsers is off. */
   readonly browserTokens: BrowserTokens | null;
   /** Sessions, keys or accounts may have ended: their streams must end. */
@@ -285,7 +285,12 @@ export const createCalls = (parts: CallsParts): Answers => {
     revokeToken: ending('revokeToken'),
     account: afterSettling('account'),
     keys: afterSettling('keys'),
-    createKey: async (question, caller) => administration.createKey(sessionOf(caller), question, installed()),
+    createKey: async (question, caller) => {
+      const made = await administration.createKey(sessionOf(caller), question, installed());
+      // The answer promises that the key can speak.
+      await admission.refresh();
+      return made;
+    },
     changeKey: async (question, caller) => administration.changeKey(sessionOf(caller), question, installed()),
     revokeKey: stored('revokeKey'),
     browserToken: async ({ keyId, origin }, caller) => {

@@ -39,7 +39,7 @@ export const liveView = async (
     streams: Object.fromEntries(streams),
     threads: threads.counts,
     threadRestarts: restarts,
-    memoryBytes: await pssBytes(),
+    memoryBytes: (await pssBytes()) ?? 0,
     eventLoopDelayMs: { p50: delayMs(0.5), p99: delayMs(0.99) },
     generations: { current: generation, olderContexts: contextsOfOlderVoices },
   };

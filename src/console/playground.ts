@@ -49,8 +49,14 @@ const keyOf = async (
   { administration, admission }: PlaygroundParts,
   session: Session,
   accountId: number,
-): Promise<ReturnType<Admission['byId']>> =>
-  admission.byId(await administration.playgroundKey(session, { accountId }));
+): Promise<ReturnType<Admission['byId']>> => {
+  const keyId = await administration.playgroundKey(session, { accountId });
+  const found = admission.byId(keyId);
+  if (found.ok) return found;
+  // The call may have made the key.
+  await admission.refresh();
+  return admission.byId(keyId);
+};
 
 const accountIn = (head: RequestHead): number => {
   const text = new Query(head.query).get('accountId') ?? '';

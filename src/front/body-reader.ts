@@ -39,31 +39,32 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   #length = 0;
   readonly #isTooLarge: boolean;
   #lastRearmMs: number;
-  #pausedSinceMs: number | null = null;
+  /** When it was stopped: `seenMs` for the body's time, `atMs` for the metric. */
+  #paused: { readonly seenMs: number; readonly atMs: number } | null = null;
   /** The connection is not being read. */
   #isStopped = false;
   /** The whole body was handed on. */
   #isWhole = false;
 
   constructor(exchange: Exchange, head: RequestHead, member: Member, onBody: (bytes: Uint8Array) => void) {
-    const { clock, bounds, turns } = exchange.services;
+    const { bounds, pulse, turns } = exchange.services;
     this.#exchange = exchange;
     this.#onBody = onBody;
     this.#member = member;
     this.#turn = turns.of(member);
-    this.#startMs = this.#lastRearmMs = clock();
+    this.#startMs = this.#lastRearmMs = pulse.seenClock();
     this.#isTooLarge = head.contentLength > bounds.bodyBytesMax;
     if (head.contentLength > bounds.bodyDiscardBytesMax) this.#refuseTooLarge();
     else exchange.onData((piece, isLast) => this.#take(piece, isLast));
     if (exchange.isOver) return;
-    exchange.services.pulse.add(this);
+    pulse.add(this);
     this.#turn.open(this);
     exchange.onOver(() => this.#release());
   }
 
   beat(nowMs: number): void {
     const { bounds } = this.#exchange.services;
-    if (this.#pausedSinceMs !== null && !this.#isWhole) return;
+    if (this.#paused !== null && !this.#isWhole) return;
     if (!this.#isWhole && nowMs - this.#startMs > bounds.bodyReceiveMsMax) {
       this.#exchange.drop('body-late');
       return;
@@ -75,15 +76,15 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   }
 
   pause(): void {
-    this.#pausedSinceMs = this.#exchange.services.clock();
+    this.#paused = this.#now();
     this.#isStopped = true;
     this.#exchange.pause();
   }
 
   resume(): void {
-    const nowMs = this.#exchange.services.clock();
-    if (this.#pausedSinceMs !== null) this.#startMs += nowMs - this.#pausedSinceMs;
-    this.#pausedSinceMs = null;
+    const nowMs = this.#exchange.services.pulse.seenClock();
+    if (this.#paused !== null) this.#startMs += nowMs - this.#paused.seenMs;
+    this.#paused = null;
     this.#lastRearmMs = nowMs;
     this.#isStopped = false;
     this.#exchange.resume();
@@ -96,6 +97,11 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   piece(): boolean {
     this.#exchange.guard(() => this.#handOn());
     return false;
+  }
+
+  #now(): { readonly seenMs: number; readonly atMs: number } {
+    const { clock, pulse } = this.#exchange.services;
+    return { seenMs: pulse.seenClock(), atMs: clock() };
   }
 
   #take(piece: ArrayBuffer, isLast: boolean): void {
@@ -116,14 +122,14 @@ class BodyReader implements Pulsed, Inlet, Waiting {
     } else if (turn.isFree) turn.run(this.#length, () => this.#handOn());
     else {
       this.#exchange.services.pulse.delete(this);
-      this.#pausedSinceMs ??= this.#exchange.services.clock();
+      this.#paused ??= this.#now();
       turn.wait(this);
     }
   }
 
   #handOn(): void {
     const { clock, metrics } = this.#exchange.services;
-    if (this.#pausedSinceMs !== null) metrics.readLater(this.#exchange.route, clock() - this.#pausedSinceMs);
+    if (this.#paused !== null) metrics.readLater(this.#exchange.route, clock() - this.#paused.atMs);
     const body = this.#buffer.subarray(0, this.#length);
     this.#release();
     if (this.#isStopped) this.#readOn();
@@ -135,10 +141,10 @@ class BodyReader implements Pulsed, Inlet, Waiting {
    * starts the library's timer, which would end a long response: it is put off until the exchange is over.
    */
   #readOn(): void {
-    const { clock, pulse } = this.#exchange.services;
+    const { pulse } = this.#exchange.services;
     this.#isWhole = true;
     this.#isStopped = false;
-    this.#lastRearmMs = clock();
+    this.#lastRearmMs = pulse.seenClock();
     this.#exchange.resume();
     pulse.add(this);
     this.#exchange.onOver(() => pulse.delete(this));

@@ -35,8 +35,8 @@ const CLOSES: readonly Header[] = [['connection', 'close']];
 /** Clients without a key together have the part of one account. */
 const STRANGERS: Member = 'without a key';
 
-/** Whole answers of one tick that are sent at once. */
-const ANSWERS_AT_ONCE_MAX = 16;
+/** What the system, the library and the log take for a request counts like the reading of so many bytes: 40 µs. */
+const REQUEST_BYTES = 10_000;
 
 /**
  * How an exchange ended. `aborted`: by the client. The service drops a reader that stalls, a body that is late, and speech
@@ -83,8 +83,9 @@ export class Exchange implements InFlight {
   #begun = false;
   /** No more of the request is on its way. */
   #hasWholeRequest: boolean;
-  /** Its whole answer waits for the end of the tick. */
-  #isAnswering = false;
+  /** What answers it waits for its turn, or is being done in it. */
+  #isWaiting = false;
+  #isInTurn = false;
   #refusal: RefusalReason | undefined;
   #outcome: Outcome | undefined;
 
@@ -194,7 +195,7 @@ export class Exchange implements InFlight {
 
   /** Runs such a callback now. */
   guard(callback: () => void): void {
-    if (this.isOver || this.#isAnswering) return;
+    if (this.isOver || this.#isWaiting) return;
     try {
       callback();
     } catch (error) {
@@ -238,28 +239,43 @@ export class Exchange implements InFlight {
   }
 
   /**
-   * Sends a whole answer, and the exchange is over: now, or where many others were sent in this tick, at its end. The library
-   * takes requests from a connection while they are answered at once, thousands from one read, and holds the answers until the
-   * client reads them. While one waits, a further request ends its connection.
+   * Does what answers the request: now, or in the turns of its account or network. A client that asks again at each answer
+   * would take the whole thread, and the library takes thousands of requests from one read while they are answered at once.
+   * While one waits, a further request ends its connection.
    *
-   * @param write see `corked`
+   * @param isProbe it asks for the health of the service: the probes of a network have turns of their own
    */
-  answer(write: (res: HttpResponse) => void): void {
-    if (this.isOver || this.#isAnswering) return;
-    const send = (): void => {
-      this.corked(write);
-      this.finish();
-    };
-    const { answers, tick } = this.services;
-    if (answers.next() <= ANSWERS_AT_ONCE_MAX) {
-      send();
+  inTurn(work: () => void, isProbe = false): void {
+    if (this.isOver || this.#isWaiting) return;
+    if (this.#isInTurn) {
+      work();
       return;
     }
-    this.#isAnswering = true;
-    tick.add(() => {
-      this.#isAnswering = false;
-      this.guard(send);
-    });
+    // Of strangers, each network has turns of its own. It may be that of a balancer, whose probes must not wait for them.
+    const member = this.#member ?? this.#strangerOf ?? STRANGERS;
+    const turn = this.services.turns.of(isProbe ? `probes of ${this.#network}` : member);
+    const piece = (): boolean => {
+      this.#isWaiting = false;
+      this.#isInTurn = true;
+      this.guard(work);
+      this.#isInTurn = false;
+      return false;
+    };
+    if (turn.isFree) {
+      turn.run(REQUEST_BYTES, piece);
+      return;
+    }
+    this.#isWaiting = true;
+    const waiting = { nextBytes: REQUEST_BYTES, piece };
+    turn.wait(waiting);
+    this.onOver(() => turn.drop(waiting));
+  }
+
+  /** Sends a whole answer, and the exchange is over. @param write see `corked` */
+  answer(write: (res: HttpResponse) => void): void {
+    if (this.isOver) return;
+    this.corked(write);
+    this.finish();
   }
 
   /**

@@ -33,7 +33,7 @@ export const holdsAnswer = (exchange: Exchange, bytes: number): boolean => {
   return refusal === null;
 };
 
-export const reply = (exchange: Exchange, answer: Reply): void => {
+const send = (exchange: Exchange, answer: Reply): void => {
   const { status, contentType, body } = answer;
   const headers = status === 503 ? [...(answer.headers ?? []), RETRY_AFTER] : answer.headers;
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
@@ -50,6 +50,9 @@ export const reply = (exchange: Exchange, answer: Reply): void => {
     exchange.endWhole(res, bytes, close);
   });
 };
+
+export const reply = (exchange: Exchange, answer: Reply): void =>
+  exchange.inTurn(() => send(exchange, answer));
 
 /**
  * Answers when a body in chunks has had time to come. The connection is not read meanwhile, but once before the answer, which

@@ -17,8 +17,29 @@ export interface EndingRequest extends Omit<
   readonly trace?: Readonly<Record<string, unknown>>;
 }
 
+/**
+ * Writes the line of a request's end. A stranger must not fill the disk, so lines that anybody can cause have a rate.
+ *
+ * @param isBounded whether the rate counts
+ */
+export const logEnd = (
+  { keylessLines, linesLeftOut, log }: Services,
+  isBounded: boolean,
+  line: Readonly<Record<string, unknown>> & { readonly route: string },
+  message: string,
+): void => {
+  if (isBounded && keylessLines.waitMs('') > 0) {
+    const warning =
+      'lines of requests without a key, or of refused WebSockets, were left out: there are too many';
+    linesLeftOut.add({ route: line.route }, warning);
+    return;
+  }
+  if (isBounded) keylessLines.take('');
+  log.info(line, message);
+};
+
 export const endRequest = (services: Services, request: EndingRequest): void => {
-  const { clock, keylessLines, linesLeftOut, log, metrics } = services;
+  const { clock, metrics } = services;
   const { characters, firstAudio, key, method, outcome, refusal, requestId } = request;
   const { route, startMs, status, trace, voice } = request;
   const times = firstAudio?.fields();
@@ -33,19 +54,10 @@ export const endRequest = (services: Services, request: EndingRequest): void => 
       ...facts,
       ...{ keyId: key?.keyId, accountId: key?.accountId, voice, firstAudioMs: times?.firstAudioMs },
     });
-  if (key === undefined && keylessLines.waitMs('') > 0)
-    linesLeftOut.add({ route }, 'lines of requests without a key were left out: there are too many');
-  else {
-    if (key === undefined) keylessLines.take('');
-    log.info(
-      {
-        requestId,
-        ...trace,
-        keyId: key?.keyId,
-        ...{ route, method, status, outcome, refusal, characters, ...times, totalMs },
-      },
-      'request',
-    );
-  }
+  const line = {
+    ...{ requestId, ...trace, keyId: key?.keyId },
+    ...{ route, method, status, outcome, refusal, characters, ...times, totalMs },
+  };
+  logEnd(services, key === undefined, line, 'request');
   forgetLastMatch();
 };

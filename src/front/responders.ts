@@ -2,7 +2,9 @@
 import type { AudioFormat } from '../api/formats.js';
 import type { Frame, Framing } from '../threads/messages.js';
 import { FirstAudio } from '../speech/first-audio.js';
+import { refusalOf } from '../metrics.js';
 import type { Exchange } from './exchange.js';
+import { replyError } from './reply.js';
 import { ResponseSender, type ResponseHead } from './response-sender.js';
 import type { Responder } from './speech-route.js';
 import { WholeResult, type JoinedTimings } from './whole-result.js';
@@ -27,7 +29,12 @@ const dispatch = (exchange: Exchange, frame: Frame, handlers: FrameHandlers): vo
       handlers.closed();
       break;
     case 'failed':
-      exchange.fail(frame.reason);
+      if (frame.code === undefined) exchange.fail(frame.reason);
+      else if (!exchange.hasBegun) replyError(exchange, frame.code);
+      else {
+        exchange.noteRefusal(refusalOf(frame.code));
+        exchange.drop('failed');
+      }
       break;
     case 'head':
       if (handlers.head === undefined) throw new Error('a stream has no head frame');

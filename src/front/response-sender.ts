@@ -69,7 +69,7 @@ export class ResponseSender extends Sender implements Pulsed {
   #piece: Uint8Array = new Uint8Array(0);
 
   constructor(exchange: Exchange, head: ResponseHead, source: LengthSource | null = null) {
-    const { bounds, clock, pulse, tick } = exchange.services;
+    const { bounds, pulse, tick } = exchange.services;
     super({
       tick,
       tickBytesMax: TICK_BYTES,
@@ -78,7 +78,7 @@ export class ResponseSender extends Sender implements Pulsed {
     this.#exchange = exchange;
     this.#head = head;
     this.#source = source;
-    this.#timer = new StallTimer(bounds, clock());
+    this.#timer = new StallTimer(bounds, pulse.seenClock());
     pulse.add(this);
     if (source === null) exchange.sender = this;
     exchange.onOver(() => {
@@ -127,7 +127,7 @@ export class ResponseSender extends Sender implements Pulsed {
     const accepted = this.#source === null ? piece.length : this.#sentBytes - beforeBytes;
     // A chunked write that fails may still have sent something, unless the one before failed too.
     const hasProgressed = this.#source === null ? !(wasFull && this.#isFull) : accepted > 0;
-    if (hasProgressed) this.#timer.progress(this.#exchange.services.clock());
+    if (hasProgressed) this.#timer.progress(this.#exchange.services.pulse.seenClock());
     if (this.#isDone) this.#exchange.finish();
     return accepted;
   }
@@ -157,7 +157,7 @@ export class ResponseSender extends Sender implements Pulsed {
     piece.then(
       this.#exchange.guarded((fetched: Uint8Array) => {
         this.#isFetching = false;
-        this.#timer.progress(this.#exchange.services.clock());
+        this.#timer.progress(this.#exchange.services.pulse.seenClock());
         this.#enqueuePiece(fetched);
         this.pump();
       }),
@@ -189,7 +189,7 @@ export class ResponseSender extends Sender implements Pulsed {
 
   #onWritable(): void {
     this.#isFull = false;
-    this.#timer.progress(this.#exchange.services.clock());
+    this.#timer.progress(this.#exchange.services.pulse.seenClock());
     if (this.isEmpty) this.#flushLibrary();
     this.pump();
   }

@@ -5,9 +5,9 @@ import type { ErrorShape } from '../api/error-shape.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
-import type { Clock } from '../monotonic.js';
+import { type Clock, SeenClock } from '../monotonic.js';
 import { repeatedly } from '../slices.js';
-import { createTickActions, TickCount } from '../tick.js';
+import { createTickActions } from '../tick.js';
 import type { Connections } from './connections.js';
 import { CountedWarning } from './counted-warning.js';
 import type { KeysInUse } from './keys-in-use.js';
@@ -42,7 +42,7 @@ export interface ListenerServices {
 /** The pulse beats this often between two re-arms. */
 const BEATS_A_REARM = 4;
 
-/** Log lines of requests without a key, at once, and the time for one more: a stranger must not fill the disk. */
+/** Log lines of requests without a key and of refused WebSockets, at once, and the time for one more. */
 const KEYLESS_LINES = { atOnceMax: 500, everyMs: 20, countedMax: 1 };
 
 /** Further listeners take these with their own errors, and a prefix or a registry. They share the budgets. */
@@ -52,8 +52,6 @@ export const createServices = (parts: ListenerServices) => {
   return {
     ...parts,
     tick,
-    /** Whole answers that were sent at once. */
-    answers: new TickCount(tick),
     /** Comes before the routes of the listener in the log and the metrics: '' for the public port, `elevenlabs:` ... */
     routePrefix: '',
     /** Whether a proxy in front of the listener says where clients are. */
@@ -126,22 +124,31 @@ export class Registry<T> {
 }
 
 export interface Pulsed {
-  /** Must not throw. May add and delete members, itself included. */
+  /** Must not throw. May add and delete members, itself included. @param nowMs by the pulse's `seenClock` */
   beat(nowMs: number): void;
 }
 
 /** One timer for all connections that send or receive: it checks deadlines and re-arms the library's own timer. */
 export class Pulse {
   readonly #periodMs: number;
-  readonly #clock: Clock;
+  readonly #seen: SeenClock;
   readonly #beat: () => void;
   readonly #members = new Set<Pulsed>();
   #timer: NodeJS.Timeout | null = null;
 
   constructor(periodMs: number, clock: Clock, sliceMsMax: number) {
     this.#periodMs = periodMs;
-    this.#clock = clock;
-    this.#beat = repeatedly(() => this.#beats(), { clock, sliceMsMax });
+    this.#seen = new SeenClock(periodMs, clock);
+    const beat = repeatedly(() => this.#beats(), { clock, sliceMsMax });
+    this.#beat = () => {
+      this.#seen.look();
+      beat();
+    };
+  }
+
+  /** For the deadlines of its members. */
+  get seenClock(): Clock {
+    return this.#seen.now;
   }
 
   add(member: Pulsed): void {
@@ -158,7 +165,7 @@ export class Pulse {
 
   *#beats(): Generator<void> {
     for (const member of this.#members) {
-      member.beat(this.#clock());
+      member.beat(this.#seen.now());
       yield;
     }
   }

@@ -54,7 +54,7 @@ export const readyAnswer = (readiness: Readiness) => {
 };
 
 /**
- * A route that asks for a key and answers with JSON that takes no work.
+ * A route that asks for a key and answers with JSON.
  *
  * @param body returns `null` if it has refused the request itself
  */
@@ -70,8 +70,10 @@ export const keyedJson =
       return;
     }
     if (!identify(exchange, caller.key)) return;
-    const json = body(caller.key, head, exchange);
-    if (json !== null) reply(exchange, { status: 200, contentType: 'application/json', body: json });
+    exchange.inTurn(() => {
+      const json = body(caller.key, head, exchange);
+      if (json !== null) reply(exchange, { status: 200, contentType: 'application/json', body: json });
+    });
   };
 
 /** OpenAPI descriptions in memory, about 40 KiB each. */
@@ -147,8 +149,8 @@ export const specificationRoutes = (parts: SpecificationParts): readonly Route[]
     speakForVoicePlatform: speak(speaking.speakForVoicePlatform),
     listSpeakers: keyedJson(parts, json.listSpeakers),
     describe: keyedJson(parts, json.describe),
-    isAlive: (exchange) => reply(exchange, healthAnswer()),
-    isReady: (exchange) => reply(exchange, readyAnswer(readiness)),
+    isAlive: (exchange) => exchange.inTurn(() => reply(exchange, healthAnswer()), true),
+    isReady: (exchange) => exchange.inTurn(() => reply(exchange, readyAnswer(readiness)), true),
   };
   return (Object.keys(handlers) as OperationId[]).map((id) => ({ ...operations[id], handler: handlers[id] }));
 };

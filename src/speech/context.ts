@@ -282,10 +282,14 @@ export class Context implements SpeechContext {
     void Promise.all(running).then(() => generations.leave(before));
   }
 
-  /** It keeps older voices, and speaks nothing. */
+  /** It keeps older voices. */
   get isOutdated(): boolean {
-    if (this.#over || this.activity === 'speaking' || this.#jobs.size > 0) return false;
-    return this.#generation !== this.#parts.generations.current;
+    return !this.#over && this.#generation !== this.#parts.generations.current;
+  }
+
+  /** Nothing is spoken, or is about to be. */
+  get isQuiet(): boolean {
+    return this.activity !== 'speaking' && this.#jobs.size === 0;
   }
 
   /**

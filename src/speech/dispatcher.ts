@@ -115,9 +115,10 @@ export class Dispatcher implements Speech {
     });
     generations.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
     generations.on('switched', () => this.#withEach((context) => context.renew()));
-    generations.on('overdue', () =>
+    generations.on('overdue', (aReloadWaits) =>
       this.#withEach((context) => {
-        if (context.isOutdated) context.fail('its voices were taken away by a reload', 'voiceRetired');
+        if (context.isOutdated && (aReloadWaits || context.isQuiet))
+          context.fail('its voices were taken away by a reload', 'voiceRetired');
       }),
     );
     actors.on('lost', (actor) => this.#failContextsOf(actor));

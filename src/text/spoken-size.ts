@@ -130,13 +130,14 @@ const namedRanges = `
   1247 1250-1256 1258 125a-125d 1287 12af 12cf 12ef 130f 131f 1347 1380-138f 13f0-13f5 13f8-13fd 1c80-1c88 1cb8-1cba
   1cbd-1cbf 1d26-1d2b 1fc0-1fc1 2d00-2d25 2d27 2d2d 2d80-2d96 2da0-2da6 2da8-2dae 2db0-2db6 2db8-2dbe 2dc0-2dc6
   2dc8-2dce 2dd0-2dd6 2dd8-2dde 2de0-2dff 3005 303b 3041 3043 3045 3047 3049 308e 3094-3096 309d-309e 30a1 30a3 30a5
-  30a7 30a9 30ee 30f4-30fa 30fd-30fe 3164-318e 31f0-31ff a640-a672 a674-a67d a67f-a69f fb1e-fb1f fb2c-fb2d fb30 fb36
+  30a7 30a9 30ee 30f4-30fa 30fd-30fe 3164-318e 31f0-31ff a640-a672 a674-a67d a67f-a69f fa21 fa6c fb1e-fb1f fb2c-fb2d
+  fb30 fb36
   fb38-fb3a fb3c fb3e fb40-fb41 fb46-fb49 fb4c-fb4e fb50-fb55 fb5a-fb65 fb6a-fb79 fb7e-fb87 fb96-fba9 fbae-fbb1
   fbd3-fbe7 fbec-fbed fbf0-fbf8 fbfc-fbff fdf0 fdf5 fe73 ff67-ff6b ffa0 10140-10174 16fe2-16fe3 1b002-1b11e 1b150-1b152
   1b164-1b167 1e04a-1e04b 1e04e-1e050 1e065 1e069 1e06b-1e06d 1ee00-1ee03 1ee05-1ee1f 1ee21-1ee22 1ee24 1ee27
   1ee29-1ee32 1ee34-1ee37 1ee39 1ee3b 1ee42 1ee47 1ee49 1ee4b 1ee4d-1ee4f 1ee51-1ee52 1ee54 1ee57 1ee59 1ee5b 1ee5d
   1ee5f 1ee61-1ee62 1ee64 1ee67-1ee6a 1ee6c-1ee72 1ee74-1ee77 1ee79-1ee7c 1ee7e 1ee80-1ee89 1ee8b-1ee9b 1eea1-1eea3
-  1eea5-1eea9 1eeab-1eebb
+  1eea5-1eea9 1eeab-1eebb 20000-3ffff
 `;
 
 const named = new RegExp(`[${namedRanges.replaceAll(/\w+/g, '\\u{$&}').replaceAll(/\s/g, '')}]`, 'u');

@@ -5,8 +5,8 @@
  *   loading --ready--> current --(the next one is current)--> older --(no context uses it)--> closed
  *   loading --(cannot load, or not in time)--> closed
  *
- * At most two generations are live. Contexts that keep an older one for too long are ended when they do not speak, so
- * that the next reload can begin.
+ * At most two generations are live. Contexts that keep an older one for too long are ended when they do not speak, or when
+ * the next reload waits for them.
  */
 import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
@@ -49,8 +49,11 @@ interface GenerationsEvents {
   capacity: [readyThreads: number];
   /** Another generation is current: contexts that do not speak can move to it. */
   switched: [];
-  /** Contexts of the older generation that do not speak must end. Emitted again and again until none is left. */
-  overdue: [];
+  /**
+   * Contexts of the older generation must end: those that do not speak, and all if a reload waits for them. Emitted again and
+   * again until none is left.
+   */
+  overdue: [aReloadWaits: boolean];
   /** The older generation is closed. */
   closed: [];
   /** The pack made a thread hang, or several die: its files must not be loaded again. */
@@ -84,6 +87,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   #restarts = 0;
   readonly #packLoads = { count: 0, ms: 0 };
   #closing = false;
+  #reloadsWaiting = 0;
   #overdueTimer: NodeJS.Timeout | undefined;
 
   constructor(voices: Voices, options: GenerationsOptions) {
@@ -194,7 +198,12 @@ export class Generations extends EventEmitter<GenerationsEvents> {
 
   /** Resolves when no older generation is left: another one may be loaded. */
   async settled(): Promise<void> {
-    while (this.#older !== undefined && !this.#closing) await once(this, 'closed');
+    this.#reloadsWaiting++;
+    try {
+      while (this.#older !== undefined && !this.#closing) await once(this, 'closed');
+    } finally {
+      this.#reloadsWaiting--;
+    }
   }
 
   /**
@@ -322,7 +331,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
 
   #reportOverdue(): void {
     this.#overdueTimer = setTimeout(() => this.#reportOverdue(), OVERDUE_LOOK_MS).unref();
-    this.emit('overdue');
+    this.emit('overdue', this.#reloadsWaiting > 0);
   }
 
   /** If a thread hangs, the watchdog finds it and the pool gives it up. */

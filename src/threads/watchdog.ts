@@ -1,11 +1,11 @@
 /**
  * Finds threads that hang: in a step that does not end, or with an event loop that does not turn.
  *
- * It measures the time that it saw pass, one beat after the other. After a suspend of the machine, or a long block of the
- * front thread, its own beat is late, and a late beat counts at most as two beats. So such a pause makes no thread hang.
+ * It measures the time that it saw pass, one beat after the other: a suspend of the machine, or a long block of the front
+ * thread, makes no thread hang.
  */
 import type { Bounds } from '../limits.js';
-import type { Clock } from '../monotonic.js';
+import { type Clock, SeenClock } from '../monotonic.js';
 import type { Vitals } from './vitals.js';
 
 type Signs = Pick<Vitals, 'beats' | 'steps' | 'isStepping' | 'declaredMs'>;
@@ -29,25 +29,22 @@ interface Watched {
 
 export class Watchdog {
   readonly #bounds: Pick<Bounds, 'watchdogBeatMs' | 'threadHangMsMax'>;
-  readonly #clock: Clock;
+  readonly #seen: SeenClock;
   readonly #watched = new Map<Signs, Watched>();
   readonly #deadlines = new Set<Deadline>();
   readonly #timer: NodeJS.Timeout;
-  #lookedMs: number;
-  /** The time that it saw pass. */
-  #seenMs = 0;
 
   constructor(bounds: Pick<Bounds, 'watchdogBeatMs' | 'threadHangMsMax'>, clock: Clock) {
     this.#bounds = bounds;
-    this.#clock = clock;
-    this.#lookedMs = clock();
+    this.#seen = new SeenClock(bounds.watchdogBeatMs, clock);
     this.#timer = setInterval(() => this.look(), bounds.watchdogBeatMs).unref();
   }
 
   /** @param onHung called at most once; then the thread is no longer watched. Must not throw */
   watch(vitals: Signs, onHung: () => void): void {
     const { beats, steps } = vitals;
-    this.#watched.set(vitals, { onHung, beats, steps, beatMs: this.#seenMs, stepMs: this.#seenMs });
+    const nowMs = this.#seen.now();
+    this.#watched.set(vitals, { onHung, beats, steps, beatMs: nowMs, stepMs: nowMs });
   }
 
   /** Idempotent. */
@@ -61,23 +58,22 @@ export class Watchdog {
    * @returns cancels the deadline. Idempotent
    */
   expect(withinMs: number, onOver: () => void): () => void {
-    const deadline = { onOver, dueMs: this.#seenMs + withinMs };
+    const deadline = { onOver, dueMs: this.#seen.now() + withinMs };
     this.#deadlines.add(deadline);
     return () => this.#deadlines.delete(deadline);
   }
 
   /** Called by its own timer. */
   look(): void {
-    const nowMs = this.#clock();
-    this.#seenMs += Math.min(nowMs - this.#lookedMs, 2 * this.#bounds.watchdogBeatMs);
-    this.#lookedMs = nowMs;
+    this.#seen.look();
+    const nowMs = this.#seen.now();
     for (const deadline of this.#deadlines) {
-      if (this.#seenMs <= deadline.dueMs) continue;
+      if (nowMs <= deadline.dueMs) continue;
       this.#deadlines.delete(deadline);
       deadline.onOver();
     }
     for (const [vitals, watched] of this.#watched) {
-      if (!this.#isHung(vitals, watched)) continue;
+      if (!this.#isHung(vitals, watched, nowMs)) continue;
       this.#watched.delete(vitals);
       watched.onHung();
     }
@@ -90,17 +86,17 @@ export class Watchdog {
     this.#deadlines.clear();
   }
 
-  #isHung(vitals: Signs, watched: Watched): boolean {
+  #isHung(vitals: Signs, watched: Watched, nowMs: number): boolean {
     const { beats, steps, isStepping, declaredMs } = vitals;
     if (beats !== watched.beats) {
       watched.beats = beats;
-      watched.beatMs = this.#seenMs;
+      watched.beatMs = nowMs;
     }
     if (steps !== watched.steps || !isStepping) {
       watched.steps = steps;
-      watched.stepMs = this.#seenMs;
+      watched.stepMs = nowMs;
     }
     const hangMs = this.#bounds.threadHangMsMax + LONG_STEP_FACTOR * declaredMs;
-    return this.#seenMs - Math.min(watched.beatMs, watched.stepMs) > hangMs;
+    return nowMs - Math.min(watched.beatMs, watched.stepMs) > hangMs;
   }
 }

@@ -1,5 +1,5 @@
 /** Tags in texts of the ElevenLabs API: a pause, phonemes, another form; the others are not spoken. */
-import { setFlagsFromString } from 'node:v8';
+import { queryObjects, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
@@ -299,17 +299,41 @@ t.test(
   },
 );
 
+const multiProtocol = () =>
+  new ElevenLabsProtocol(
+    {
+      voiceId: () => 'wren',
+      format: { encoding: 'pcm', sampleRateHz: 16_000 },
+      ...{ normalization: null, isMulti: true, isAuto: false, isSync: false, idleMsMax: null },
+    },
+    limits,
+  );
+
+t.test('contexts that were refused leave no tags behind', (t) => {
+  const protocol = multiProtocol();
+  for (let id = 0; id < 10 * limits.contextsPerSocketMax; id++)
+    protocol.read(Buffer.from(JSON.stringify({ text: `${id} <b`, context_id: `c${id}` })), new Map());
+  t.ok(Number(queryObjects(TagReader)) <= limits.contextsPerSocketMax, 'a reader for each context at most');
+  t.same(protocol.read(Buffer.from('{"text": "a ", "context_id": "c1"}'), new Map()).at(-1), {
+    ...{ type: 'text', contextId: 'c1', text: 'a ', pieces: [{ text: 'a ' }] },
+  });
+  t.end();
+});
+
+t.test('a tag that is split over messages is read beside many contexts that were refused', (t) => {
+  const protocol = multiProtocol();
+  const read = (text: string, contexts: Parameters<typeof protocol.read>[1] = new Map()) =>
+    protocol.read(Buffer.from(JSON.stringify({ text, context_id: 'c' })), contexts);
+  for (let id = 0; id < limits.contextsPerSocketMax; id++)
+    protocol.read(Buffer.from(JSON.stringify({ text: 'x', context_id: `r${id}` })), new Map());
+  read('One <break ti');
+  const [text] = read('me="1s"/>two ', new Map([['c', { isOpen: true, isMidUtterance: true }]])).slice(-1);
+  t.match(text, { type: 'text', text: 'two ', pieces: [{ text: 'two ', pauseMs: 1_000 }] });
+  t.end();
+});
+
 t.test('a message with thousands of pieces is one text: credit is asked for once', (t) => {
-  const format = { encoding: 'pcm', sampleRateHz: 16_000 } as const;
-  const settings = {
-    voiceId: () => 'wren',
-    format,
-    normalization: null,
-    isMulti: true,
-    isAuto: false,
-    isSync: false,
-  };
-  const protocol = new ElevenLabsProtocol({ ...settings, idleMsMax: null }, limits);
+  const protocol = multiProtocol();
   const text = '<sub alias="b">a</sub> '.repeat(500);
   const message = Buffer.from(JSON.stringify({ text, context_id: 'c', flush: true }));
   const acts = protocol.read(message, new Map());

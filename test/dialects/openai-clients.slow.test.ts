@@ -194,6 +194,8 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 280_000 }, async (t
       ...{ pretty: false, level: 'silent' },
     });
     const { TTS } = loadClient('@livekit/agents-plugin-openai') as LiveKitModule;
+    // Loading takes seconds. Meanwhile the service has closed the connections that `fetch` keeps.
+    for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
     const speak = async (tts: LiveKitTts): Promise<{ samples: number; finals: number }> => {
       let [samples, finals] = [0, 0];
       for await (const { frame, final } of tts.synthesize(SENTENCE)) {
@@ -248,6 +250,8 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 280_000 }, async (t
     const [own = ''] = await createKeys(before.dataDir, [[null, null]]);
     const options = { apiKey: own, baseURL: `http://127.0.0.1:${port}/v1` };
     const { TTS } = loadClient('@livekit/agents-plugin-openai') as LiveKitModule;
+    // Loading takes seconds. Meanwhile the service has closed the connections that `fetch` keeps.
+    for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
     const [kept, tts] = [new Client({ ...options, maxRetries: 5 }), new TTS({ ...options, voice: 'nova' })];
     const say = async (): Promise<number> =>
       (await bytesOf(await kept.audio.speech.create(asked(SENTENCE, { response_format: 'pcm' })))).length;

@@ -81,3 +81,29 @@ t.test('a port of this machine alone is not announced', { skip }, async (t) => {
   t.same(found, [{ state: 'Browsing' }]);
   await service.stop();
 });
+
+/** Questions that point to one long name: a datagram of 64 KB, which takes seconds to read, and then what a frame can hold. */
+const hostileQuestions = `
+import socket, struct
+def datagram(size):
+    name = b'\\x01a' * (size // 4) + b'\\0'
+    count = (size - 16 - len(name)) // 6
+    questions = name + struct.pack('>HH', 12, 1) + (b'\\xc0\\x0c' + struct.pack('>HH', 12, 1)) * count
+    return struct.pack('>HHHHHH', 0, 0, count + 1, 0, 0, 0) + questions
+to = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for size in [65_000] + [1_470] * 1_000:
+    to.sendto(datagram(size), ('${address}', 5353))
+`;
+
+t.test('questions that take long to read hold up nothing', { skip }, async (t) => {
+  const service = await start(t, { WYOMING_HOST: '0.0.0.0', WYOMING_ALLOW: '10.77.0.0/24' });
+  const inNetwork = (...command: readonly string[]) =>
+    spawnSync('nsenter', ['-t', String(service.pid), '-n', ...command], { encoding: 'utf8' });
+  t.equal(inNetwork('python3', '-c', hostileQuestions).status, 0);
+  // Without a bound the first one takes 20 s, and the others 10 s.
+  const { stdout, stderr } = inNetwork('curl', '-sS', '-m', '5', `${service.url}/nothing`);
+  t.match(stdout, /Not Found/, stderr);
+  const found = await browse(t, service);
+  t.ok(await until(() => found.length > 1), 'it is found when they are over');
+  await service.stop();
+});

@@ -4,6 +4,7 @@ import type { Bounds } from '../../src/limits.js';
 import { encodeWyoming } from '../../scripts/rig/wyoming.js';
 import { eventually, requestLines } from '../support/front-server.js';
 import { pause } from '../support/service.js';
+import { SteppedTime } from '../support/stepped-time.js';
 import type { WyomingClient } from '../support/wyoming-client.js';
 import { payer, startWyomingFront, type WyomingFront } from '../support/wyoming-front.js';
 
@@ -15,8 +16,8 @@ const lateMsMax = 30_000;
 /** @param bounds the service looks at each connection four times in the shortest of them */
 const start = (t: Test, bounds: Partial<Bounds>, clock?: () => number): Promise<WyomingFront> =>
   startWyomingFront(t, { ...bounds, stallRearmMs: 100 }, clock);
-/** Several times as long as the service takes to look at each connection. */
-const LOOKED_MS = 200;
+/** A step is a look of the service at each connection. */
+const newTime = (): SteppedTime => new SteppedTime(25);
 
 /** @param sinceMs before the time of the service began @returns milliseconds from then until it closes the connection */
 const closedAfterMs = async (client: WyomingClient, sinceMs: number): Promise<number> => {
@@ -29,21 +30,18 @@ const isAbout = (t: Test, ms: number, expectedMs: number, what: string): void =>
 };
 
 t.test('an idle client is closed after its time, and each event begins that time again', async (t) => {
-  let nowMs = 0;
-  const { open } = await start(t, idle, () => nowMs);
+  const time = newTime();
+  const { open } = await start(t, idle, time.clock);
   const [silent, busy] = [await open(), await open()];
-  nowMs = idle.wyomingIdleMsMax - 1;
+  await time.pass(idle.wyomingIdleMsMax - 1);
+  t.notOk(silent.isClosed);
   busy.send('ping');
   await busy.until('pong');
-  await pause(LOOKED_MS);
-  t.notOk(silent.isClosed);
-  nowMs += 1;
-  await silent.untilClosed();
-  nowMs += idle.wyomingIdleMsMax - 2;
-  await pause(LOOKED_MS);
+  const pongMs = time.clock();
+  await time.passUntil(() => silent.isClosed);
+  await time.pass(pongMs + idle.wyomingIdleMsMax - 1 - time.clock());
   t.notOk(busy.isClosed);
-  nowMs += 1;
-  await busy.untilClosed();
+  await time.passUntil(() => busy.isClosed);
 });
 
 t.test('half an event and half a text have less time', async (t) => {
@@ -71,33 +69,31 @@ t.test('half an event and half a text have less time', async (t) => {
 });
 
 t.test('the time for an event begins with its first byte', async (t) => {
-  let nowMs = 0;
-  const { open } = await start(t, silence, () => nowMs);
+  const time = newTime();
+  const { open } = await start(t, silence, time.clock);
   const client = await open();
-  nowMs = 2 * silence.socketSilenceMsMax;
+  await time.pass(2 * silence.socketSilenceMsMax);
   client.socket.write('{"type": ');
-  await pause(LOOKED_MS);
+  await time.pass(silence.socketSilenceMsMax / 2);
   client.socket.write('"ping"}\n');
   await client.until('pong');
 });
 
 t.test('a client that waits for speech is not idle', async (t) => {
-  let nowMs = 0;
-  const { front, open, speech } = await start(t, idle, () => nowMs);
+  const time = newTime();
+  const { front, open, speech } = await start(t, idle, time.clock);
   speech.script = () => undefined;
   const client = await open();
   client.send('synthesize', { text: 'Hello.' });
   await eventually(() => speech.contexts.length === 1);
-  nowMs = 2 * idle.wyomingIdleMsMax;
-  await pause(LOOKED_MS);
+  await time.pass(2 * idle.wyomingIdleMsMax);
   t.notOk(client.isClosed);
   speech.last.audio(3_000);
   speech.last.close();
   await client.until('audio-stop');
   await eventually(() => requestLines(front).length > 0);
   t.match(requestLines(front), [{ fields: { outcome: 'complete', status: 200 } }]);
-  nowMs += idle.wyomingIdleMsMax;
-  await client.untilClosed();
+  await time.passUntil(() => client.isClosed);
 });
 
 t.test('a client that asks and reads no answer gets no further one, and is closed', async (t) => {

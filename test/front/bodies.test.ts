@@ -4,6 +4,7 @@ import { AccountTurn } from '../../src/front/turns.js';
 import { limits } from '../../src/limits.js';
 import { header, requestBytes } from '../support/raw-client.js';
 import { GOOD_KEY, eventually, requestLines, speak, startFront } from '../support/front-server.js';
+import { SteppedTime } from '../support/stepped-time.js';
 import { pause } from '../support/waiting.js';
 
 /** The library answers 505 to a first line in pieces. */
@@ -98,9 +99,9 @@ t.test('Expect: 100-continue is honoured', async (t) => {
 });
 
 t.test('a body that is late is dropped, and a slow one in time is not', async (t) => {
-  let nowMs = 0;
-  const bounds = { bodyReceiveMsMax: 3_000, stallRearmMs: 40 };
-  const front = await startFront(t, { bounds, parts: { clock: () => nowMs } });
+  const bounds = { bodyReceiveMsMax: 300, stallRearmMs: 40 };
+  const time = new SteppedTime(bounds.stallRearmMs / 4);
+  const front = await startFront(t, { bounds, parts: { clock: time.clock } });
   const body = JSON.stringify({ text: 'Hi', voice: 'ada' });
   const lines = Buffer.from(head(`Content-Length: ${body.length}`));
   const [late, inTime] = await Promise.all([front.sent(lines), front.sent(lines)]);
@@ -110,13 +111,11 @@ t.test('a body that is late is dropped, and a slow one in time is not', async (t
     await pause(5);
   }
   await eventually(() => front.server.inFlight === 2);
-  nowMs += bounds.bodyReceiveMsMax;
-  await pause(4 * bounds.stallRearmMs);
+  await time.pass(bounds.bodyReceiveMsMax);
   t.notOk(late.isClosed, 'the time is not over');
   inTime.send(body.slice(-1));
   t.equal((await inTime.response()).status, 200);
-  nowMs += 1;
-  await late.closed();
+  await time.passUntil(() => late.isClosed);
   t.equal(late.receivedBytes, 0, 'no answer');
   t.equal(front.speech.contexts.length, 1);
   t.match(

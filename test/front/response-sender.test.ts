@@ -5,7 +5,7 @@ import { ConnectionPool } from '../../src/front/connections.js';
 import { Cors } from '../../src/front/cors.js';
 import { Exchange } from '../../src/front/exchange.js';
 import { piecesSource, ResponseSender, type LengthSource } from '../../src/front/response-sender.js';
-import { createServices } from '../../src/front/services.js';
+import { type Pulse, createServices } from '../../src/front/services.js';
 import type { HttpResponse } from '../../src/front/uws.js';
 import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
@@ -113,10 +113,11 @@ const open = (t: Test, source: LengthSource | null = null, unitBytes = 1) => {
     cors: new Cors([]),
     errors: specificationErrors(limits),
   });
+  const pulse = { seenClock: () => nowMs, add: () => undefined, delete: () => undefined } as unknown as Pulse;
   const req = { getMethod: () => 'post', getHeader: () => '', forEach: () => undefined };
   const spare = { onAborted: () => undefined, close: () => undefined };
   const [response, second] = [res, spare] as unknown as [HttpResponse, HttpResponse];
-  const exchange = new Exchange(response, services, '/test', req, '127.0.0.1', second);
+  const exchange = new Exchange(response, { ...services, pulse }, '/test', req, '127.0.0.1', second);
   const sender = new ResponseSender(exchange, { status: 200, contentType: null, unitBytes }, source);
   t.teardown(() => exchange.drop('failed'));
   return {

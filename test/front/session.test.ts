@@ -95,6 +95,18 @@ t.test('long generation keeps the slot, and one slot serves all contexts', (t) =
   t.end();
 });
 
+t.test('a character whose halves come in two messages is one; a flush parts them', (t) => {
+  const [high, low] = ['😀'.slice(0, 1), '😀'.slice(1)];
+  const { books, say, speech } = createSession();
+  say(start(), text(`a${high}`), text(`${low}b`), flush('f'));
+  t.equal(speech.last.text, 'a😀b');
+  t.equal(books.charged, 3);
+  say(text(`c${high}`), flush('g'), text(`${low}d`), flush('h'));
+  t.equal(speech.last.text, `a😀bc${low}d`, 'a half that nothing follows is not spoken');
+  t.match(books, { slots: 0, reserved: 0, charged: 6 });
+  t.end();
+});
+
 t.test('blank text takes no slot and is charged with the words after it', (t) => {
   const { books, say } = createSession();
   say(start(), text('  \n'), flush('f'), text(' '));
@@ -343,6 +355,19 @@ t.test('what follows in a message that waited for credit is done when the credit
   t.end();
 });
 
+t.test('a socket that ends while it waits for credit waits no more', (t) => {
+  let cancelled = 0;
+  const { say, session } = createSession({
+    waitForCredit: () => ({ cancel: () => ++cancelled > 0 }),
+  });
+  say(start(), text('Hello.'));
+  t.ok(session.isWaiting);
+  t.equal(cancelled, 0);
+  session.closed(1006);
+  t.equal(cancelled, 1);
+  t.end();
+});
+
 t.test('where flushes have no answer, those beyond the bound join the next, and no text is lost', (t) => {
   const settings = {
     voiceId: () => 'ada',
@@ -442,6 +467,21 @@ t.test('a client that sends frames and reads no answers is dropped', (t) => {
     session.guard(() => session.message(Buffer.from('{}')));
     if (i % 100 === 0) tick();
   }
+  t.ok(socket.closed);
+  t.match(lines.at(-1), { fields: { outcome: 'flooded' } });
+  t.end();
+});
+
+t.test('audio beyond the bound of what waits for a socket ends it', (t) => {
+  const { lines, say, socket, speech, tick } = createSession({ bounds: { senderQueueBytesMax: 10_000 } });
+  say(start(), text('Hello.'));
+  socket.stalled = true;
+  socket.bufferedBytes = limits.socketBufferedBytesMax;
+  speech.last.audio(3_000);
+  tick();
+  t.equal(socket.closed, null, 'some may wait');
+  speech.last.audio(9_000);
+  tick();
   t.ok(socket.closed);
   t.match(lines.at(-1), { fields: { outcome: 'flooded' } });
   t.end();

@@ -4,7 +4,7 @@ import { limits } from '../../src/limits.js';
 import { SignsOfLife } from '../../src/front/ws/signs-of-life.js';
 
 const BEAT_MS = 200;
-const { socketHearingMsMax, socketPingMs, socketSilenceMsMax } = limits;
+const { socketHearingMsMax, socketPingMs, socketSilenceMsMax, stallRearmMs } = limits;
 
 /** Beats until the result is not a ping. @returns the time since the start, and the pings until then */
 const fate = (
@@ -122,6 +122,18 @@ t.test('an unsolicited pong is a sign of life and proves nothing about reading',
   // An invented payload that claims nothing was read gains no time.
   life.ponged('0', 150_000);
   near(t, fate(life, 150_000, 1e7), 2 * 100_000 + socketSilenceMsMax);
+  t.end();
+});
+
+t.test('a reader that leaves bytes in the buffer is pinged more often than one that has all', (t) => {
+  const firstPing = (bufferedBytes: number): number => {
+    const life = new SignsOfLife(limits, 0);
+    let nowMs = 0;
+    while (life.check(bufferedBytes, nowMs) !== 'ping') nowMs += BEAT_MS;
+    return nowMs;
+  };
+  t.equal(firstPing(0), socketPingMs);
+  t.equal(firstPing(1), stallRearmMs);
   t.end();
 });
 

@@ -1,19 +1,23 @@
 /** What a request in two TCP segments gets, split at each of its bytes: a defect of uws-pack 20.0.8, which a proxy hides. */
-import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
 import { startFront } from '../support/front-server.js';
 import { RawClient } from '../support/raw-client.js';
 
 const request = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
-/** Long enough that the service reads the first segment alone. */
-const gapMs = 50;
 
 t.test('a request split within the request line may get 505, one split later is answered', async (t) => {
   const front = await startFront(t);
+  /** The answer to a later request: what was sent before has been read. */
+  const readsAll = async (): Promise<void> => {
+    const client = await RawClient.open(front.port);
+    client.send(request);
+    await client.response();
+    client.destroy();
+  };
   const statusOf = async (at: number): Promise<number> => {
     const client = await RawClient.open(front.port);
     client.send(request.slice(0, at));
-    await delay(gapMs);
+    await readsAll();
     client.send(request.slice(at));
     const { status } = await client.response();
     client.destroy();

@@ -95,6 +95,31 @@ t.test('a failure after it closes the connection without the end of the body', a
   t.match(requestLines(front)[0]?.fields, { outcome: 'failed', status: 200 });
 });
 
+t.test(
+  'a text whose voice a reload takes away gets 503, or is cut; it is no fault of the service',
+  async (t) => {
+    const front = await startFront(t);
+    for (const path of ['/v1/tts', '/v1/tts/stream'] as const) {
+      front.speech.script = (context) => context.fail('reloaded', 'voiceRetired');
+      const response = await (await front.sent(speak(path))).response();
+      t.equal(response.status, 503);
+      t.equal(response.body.toString(), '{"error":"The voice was replaced"}');
+    }
+    front.speech.script = (context) => context.audio(3_000);
+    const client = await front.sent(speak('/v1/tts/stream'));
+    await client.until(() => client.receivedBytes > 4_000);
+    front.speech.last.fail('reloaded', 'voiceRetired');
+    t.notOk((await client.response()).complete, 'seen to be cut short');
+    t.ok(front.speech.last.released);
+    t.equal(front.server.inFlight, 0);
+    t.strictSame(
+      front.lines.filter(({ level }) => level === 'error'),
+      [],
+    );
+    t.match(requestLines(front).at(-1)?.fields, { outcome: 'failed', refusal: 'voiceRetired' });
+  },
+);
+
 t.test('a context that closes without audio is an empty 200', async (t) => {
   const front = await startFront(t);
   front.speech.script = (context) => context.close();

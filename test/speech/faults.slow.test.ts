@@ -14,6 +14,7 @@ import {
   untilIdle,
   untilWhole,
 } from '../support/dispatch-bench.js';
+import { longVoice, voicesOf } from '../support/scripted-voices.js';
 import { eventually } from '../support/waiting.js';
 import { opened } from '../support/fake-speech.js';
 
@@ -140,6 +141,23 @@ t.test('a job is cancelled between two steps', async (t) => {
   t.ok(performance.now() - releasedMs < 20_000, 'long before the last step');
   t.equal(dispatcher.runningSegments, 0);
   t.equal(account.closed, 1);
+  t.ok(await dispatcher.close(30_000));
+});
+
+t.test('the end of a context ends its job, however long a step of it takes', async (t) => {
+  const voices = voicesOf([longVoice]);
+  // No watchdog ends the step.
+  const bounds = { threadHangMsMax: 600_000 };
+  const dispatcher = await startPlayed({ threads: 1, voices, bounds });
+  const { granted } = lease();
+  const context = opened(dispatcher.open(optionsOf(granted, false, longVoice), () => undefined));
+  context.append('!inside, the second step waits.');
+  context.end();
+  await voices.hung();
+  context.release();
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0, 'its step still runs');
+  voices.letGo();
   t.ok(await dispatcher.close(30_000));
 });
 

@@ -2,7 +2,7 @@
 import { limits } from '../../src/limits.js';
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { codePointCount } from '../../src/text/code-points.js';
-import type { Frame } from '../../src/threads/messages.js';
+import type { FailureCode, Frame } from '../../src/threads/messages.js';
 import type {
   Activity,
   ContextOptions,
@@ -181,8 +181,8 @@ export class FakeContext implements SpeechContext {
     this.emit({ type: 'closed', contextId: 0 });
   }
 
-  fail(reason: string): void {
-    this.emit({ type: 'failed', contextId: 0, reason });
+  fail(reason: string, code?: FailureCode): void {
+    this.emit({ type: 'failed', contextId: 0, reason, ...(code !== undefined && { code }) });
   }
 
   emit(frame: Frame): void {

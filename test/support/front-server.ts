@@ -82,6 +82,8 @@ export class FakeAdmission implements Admission {
     return this.revoked.has(keyId) ? { ok: false, code: 'keyUnknown' } : this.#active(keyId);
   }
 
+  async refresh(): Promise<void> {}
+
   renew({ keyId }: ActiveKey): ActiveKey | null {
     return this.revoked.has(keyId) ? null : this.#active(keyId).key;
   }

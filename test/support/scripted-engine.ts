@@ -82,6 +82,7 @@ class ScriptedEngine implements LoadedVoices {
       '!throw': () => {
         throw new Error('scripted fault');
       },
+      '!warn': () => process.emitWarning('scripted warning'),
       '!exit': () => thread.exit(3),
       // Before the next step of any job, which begins in a later turn.
       '!late-exit': () => void setImmediate(() => void thread.exit(3)),

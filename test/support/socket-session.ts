@@ -155,6 +155,7 @@ export const createSession = (
     }),
     tick: { add: (action) => due.push(action) },
     clock: () => state.nowMs,
+    seenClock: () => state.nowMs,
     log: recordingLog(lines),
     metrics,
     route: '/v1/tts/ws',

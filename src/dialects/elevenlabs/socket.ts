@@ -81,7 +81,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
   readonly #bounds: ProtocolBounds;
   /** Contexts that ended with an error. Texts that were under way to them must not open them again. */
   readonly #failed = new Set<string | null>();
-  /** Of open contexts. A tag may be split over messages. */
+  /** Of open contexts, and of a few that ended. A tag may be split over messages. */
   readonly #tags = new Map<string | null, TagReader>();
 
   constructor(settings: SocketSettings, bounds: ProtocolBounds) {
@@ -178,7 +178,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
       context === undefined ? this.#start(message, contextId) : { type: 'keep', contextId },
     ];
     // White space only keeps the context alive, unless it comes after a word.
-    const tags = this.#tagsOf(contextId);
+    const tags = this.#tagsOf(contextId, contexts);
     const isWord = !isBlank(text) || tags.isWaiting;
     if (isWord || (context?.isMidUtterance === true && text !== ''))
       acts.push(...textActs(contextId, tags.push(this.#spaced(text))));
@@ -187,9 +187,12 @@ export class ElevenLabsProtocol implements SocketProtocol {
     return acts;
   }
 
-  #tagsOf(contextId: string | null): TagReader {
+  #tagsOf(contextId: string | null, contexts: OpenContexts): TagReader {
     const tags = this.#tags.get(contextId) ?? new TagReader();
     this.#tags.set(contextId, tags);
+    // A start that was refused leaves one without a context.
+    if (this.#tags.size > this.#bounds.contextsPerSocketMax)
+      for (const id of this.#tags.keys()) if (id !== contextId && !contexts.has(id)) this.#tags.delete(id);
     return tags;
   }
 

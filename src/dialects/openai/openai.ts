@@ -68,9 +68,11 @@ export const openAi = ({ port, voices: configured }: HttpDialectConfig, parts: D
       return;
     }
     if (caller !== null && !identify(exchange, caller.key)) return;
-    const own = caller === null ? speakerIds() : voicesOf(caller.key, speakerIds());
-    const aliases = voices.names.filter((name) => own.includes(voices.voiceFor(name, own)));
-    reply(exchange, json(voiceList([...new Set([...own, ...aliases])])));
+    exchange.inTurn(() => {
+      const own = caller === null ? speakerIds() : voicesOf(caller.key, speakerIds());
+      const aliases = voices.names.filter((name) => own.includes(voices.voiceFor(name, own)));
+      reply(exchange, json(voiceList([...new Set([...own, ...aliases])])));
+    });
   };
   const routes: readonly Route[] = [
     {

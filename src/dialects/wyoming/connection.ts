@@ -54,9 +54,7 @@ export interface ConnectionParts {
   readonly admission: Admission;
   /** The hidden key of the account that pays. */
   readonly payer: PlaygroundKey;
-  /** The client's address. */
-  readonly address: string;
-  /** Of the address. */
+  /** Of the client: see `networkOf`. */
   readonly network: string;
   readonly isDraining: () => boolean;
 }
@@ -91,10 +89,10 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
 
   constructor(parts: ConnectionParts, socket: Socket) {
     const { network, services } = parts;
-    const { bodyBudget, bounds, clock, pulse, turns } = services;
+    const { bodyBudget, bounds, pulse, turns } = services;
     this.parts = parts;
     this.#socket = socket;
-    this.#busyMs = this.#progressMs = this.#keptUpMs = clock();
+    this.#busyMs = this.#progressMs = this.#keptUpMs = pulse.seenClock();
     const member = `wyoming ${network}`;
     this.#turn = turns.of(member);
     this.#reader = new EventReader(bounds, bodyBudget.of(member));
@@ -160,8 +158,8 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
 
   #onData(bytes: Buffer): void {
     // The time for an event begins with its first byte.
-    if (!this.#reader.isMidEvent) this.#busyMs = this.parts.services.clock();
-    if (!this.#reader.push(bytes)) {
+    if (!this.#reader.isMidEvent) this.#busyMs = this.parts.services.pulse.seenClock();
+    if (!this.#turn.time(bytes.length, () => this.#reader.push(bytes))) {
       this.#refuse('bodiesOfAccountExhausted', errors.unavailable.socketText);
       return;
     }
@@ -196,7 +194,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     if (!this.#mayRead) return false;
     const event = this.#reader.next();
     if (event !== null) {
-      this.#busyMs = this.parts.services.clock();
+      this.#busyMs = this.parts.services.pulse.seenClock();
       this.#onEvent(event);
     }
     if (this.#isClosed) return false;
@@ -320,12 +318,12 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
   /** @param onHanded called when the socket has all of it */
   send(bytes: Buffer, onHanded: () => void = () => undefined): void {
     if (this.#isClosed) return;
-    const { clock } = this.parts.services;
-    if (this.#unsentWrites++ === 0) this.#progressMs = clock();
+    const { pulse } = this.parts.services;
+    if (this.#unsentWrites++ === 0) this.#progressMs = pulse.seenClock();
     this.#socket.write(bytes, (error) => {
       this.#unsentWrites--;
       if (error || this.#isClosed) return;
-      this.#busyMs = this.#progressMs = clock();
+      this.#busyMs = this.#progressMs = pulse.seenClock();
       this.#guard(onHanded);
     });
   }
@@ -410,7 +408,7 @@ class Utterance implements InFlight {
 
   /** @param settings their voice exists */
   constructor(connection: WyomingConnection, key: ActiveKey, settings: SpeechSettings, route: string) {
-    const { admission, address, services, speech } = connection.parts;
+    const { admission, network, services, speech } = connection.parts;
     const { bounds, clock, keys, registry, textBudget } = services;
     this.#connection = this.sender = connection;
     this.#parts = connection.parts;
@@ -420,7 +418,7 @@ class Utterance implements InFlight {
     this.#startMs = clock();
     this.#sampleRateHz = speech.voices.sampleRateHz(settings.voiceId);
     this.#lease = new SocketLease({
-      ...{ admission, key, slotsOf: address },
+      ...{ admission, key, slotsOf: network },
       requestId: this.#id,
       charactersMax: bounds.bodyBytesMax,
       textBudget: textBudget.of(key.accountId),

@@ -2,17 +2,7 @@
  * The listener for the Wyoming protocol of Home Assistant, over TCP. The protocol has no keys. So the listener serves only
  * allowed addresses, and charges one account. If other machines reach it, it announces itself to them (mDNS, DNS-SD).
  */
-import {
-  type BlockList,
-  createServer,
-  isIPv4,
-  isIPv6,
-  type AddressInfo,
-  type Server,
-  type Socket,
-} from 'node:net';
-import { hostname } from 'node:os';
-import { advertise } from 'dnssd-advertise';
+import { type BlockList, createServer, isIPv6, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { WyomingConfig } from '../../config.js';
 import type { Connections } from '../../front/connections.js';
@@ -21,6 +11,7 @@ import { ListenError } from '../../front/listener.js';
 import type { FurtherListener } from '../../front/server.js';
 import { networkList, networkOf } from '../../network.js';
 import type { DialectParts } from '../http-listener.js';
+import { announce } from './announcement.js';
 import { WyomingConnection, STREAMED_ROUTE, WHOLE_ROUTE } from './connection.js';
 
 const variables = { host: 'WYOMING_HOST', port: 'WYOMING_PORT' };
@@ -94,17 +85,7 @@ export class WyomingListener implements FurtherListener {
     const { log } = this.#parts.shared.services;
     const onError = (error: unknown): void =>
       log.warn({ error: String(error) }, 'the Wyoming port could not be announced to Home Assistant');
-    const [machine = ''] = hostname().split('.');
-    try {
-      this.#endAnnouncement = advertise({
-        // A label has 63 bytes at most.
-        ...{ name: `Syrinx on ${machine.slice(0, 40)}`, type: 'wyoming', protocol: 'tcp', port, onError },
-        // Who listens on IPv4 alone must not be asked on IPv6.
-        stack: isIPv4(this.#config.host) ? 'IPv4' : null,
-      });
-    } catch (error) {
-      onError(error);
-    }
+    this.#endAnnouncement = announce(this.#config.host, port, this.#parts.bounds, onError);
   }
 
   #accept(socket: Socket): void {
@@ -132,7 +113,6 @@ export class WyomingListener implements FurtherListener {
       {
         ...{ admission, speech, services: shared.services, isDraining: shared.isDraining },
         payer: this.#payer,
-        address: plainAddress(remoteAddress),
         network,
       },
       socket,

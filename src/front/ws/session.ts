@@ -15,6 +15,7 @@ import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import { forgetLastMatch } from '../../last-match.js';
 import { refusalOf, type RefusalReason } from '../../metrics.js';
+import type { Clock } from '../../monotonic.js';
 import { askedVoice, type RequestOutcome } from '../../recent-requests.js';
 import type { FirstAudio } from '../../speech/first-audio.js';
 import type { OpenRefusal, Speech } from '../../speech/speech.js';
@@ -59,7 +60,9 @@ export interface SessionParts
   readonly isBehind: () => boolean;
   /** Whether messages must wait, because the session waits for credit. */
   readonly onHeld: (isHeld: boolean) => void;
-  readonly onBeat: (nowMs: number) => void;
+  readonly onBeat: () => void;
+  /** The time that this thread saw pass, for deadlines of the client. */
+  readonly seenClock: Clock;
   readonly onOver: (session: Session) => void;
 }
 
@@ -94,7 +97,7 @@ export class Session {
   constructor(parts: SessionParts) {
     this.#parts = parts;
     this.#startMs = parts.clock();
-    this.#life = new SignsOfLife(parts.bounds, this.#startMs);
+    this.#life = new SignsOfLife(parts.bounds, parts.seenClock());
     this.#outbox = new Outbox({
       socket: parts.socket,
       tick: parts.tick,
@@ -164,17 +167,17 @@ export class Session {
 
   /** The client gave a sign of life. */
   received(): void {
-    this.#life.received(this.#parts.clock());
+    this.#life.received(this.#parts.seenClock());
   }
 
   /** The client answered a ping: it has read everything sent before. @param payload that of the ping */
   ponged(payload: string): void {
-    this.#life.ponged(payload, this.#parts.clock());
+    this.#life.ponged(payload, this.#parts.seenClock());
   }
 
   /** The socket takes more. */
   drained(): void {
-    this.#life.progress(this.#parts.clock());
+    this.#life.progress(this.#parts.seenClock());
     this.#outbox.drained();
     this.#endIfAsked();
   }
@@ -222,11 +225,15 @@ export class Session {
     if (!this.#isOver) this.#end('drained', GOING_AWAY, 'service is stopping');
   }
 
-  /** The caller calls it several times a second. */
+  /** Called several times a second. @param nowMs by `seenClock` */
   beat(nowMs: number): void {
+    this.guard(() => this.#beat(nowMs));
+  }
+
+  #beat(nowMs: number): void {
     if (this.#isOver) return;
     const { bounds, onBeat, protocol } = this.#parts;
-    onBeat(nowMs);
+    onBeat();
     if (this.#checkLife(nowMs)) return;
     if (protocol.contextIdleMsMax !== null)
       for (const context of this.#contexts.values()) context.endIdle(nowMs, protocol.contextIdleMsMax);
@@ -316,8 +323,8 @@ export class Session {
       case 'keep':
         return true;
       case 'text':
-        this.#busyMs = this.#parts.clock();
-        this.#firstTextMs ??= this.#busyMs;
+        this.#busyMs = this.#parts.seenClock();
+        this.#firstTextMs ??= this.#parts.clock();
         context.text(act.text, act.pieces);
         // A refusal may have ended it.
         return context.isOpen;
@@ -369,7 +376,7 @@ export class Session {
 
   /** @returns the context, or why it cannot be opened */
   #open({ contextId, settings, timestamps, format }: StartFrame): SocketContext | OpenRefusal {
-    const { bounds, clock, flushIdBudget, id, use, lease, log } = this.#parts;
+    const { bounds, clock, flushIdBudget, id, use, lease, log, seenClock } = this.#parts;
     const { metrics, protocol, route, speech } = this.#parts;
     const share = lease.share();
     const settingsNow = () => settingsOf(settings, use.key.speaking);
@@ -381,10 +388,16 @@ export class Session {
     };
     const context = new SocketContext({
       ...{ clientContextId: contextId, voiceId: settings.voiceId, protocol, lease, share },
-      ...{ outbox: this.#outbox, flushIdBudget, clock, flushesPendingMax: bounds.flushesPendingMax },
+      ...{
+        outbox: this.#outbox,
+        flushIdBudget,
+        clock,
+        seenClock,
+        flushesPendingMax: bounds.flushesPendingMax,
+      },
       open: (sink) => speech.open(options, (frame) => this.guard(() => sink(frame))),
       onChange: (changed) => this.#onChange(changed),
-      onAudio: (durationMs, nowMs) => this.#life.handed(durationMs, nowMs),
+      onAudio: (durationMs) => this.#life.handed(durationMs, seenClock()),
       onFirstAudio: (reply, figure, ms) => {
         this.#firstAudio ??= reply;
         metrics.firstAudio(figure, route, format.encoding, ms);
@@ -413,7 +426,7 @@ export class Session {
   }
 
   #onChange(context: SocketContext): void {
-    if (context.activity === 'speaking') this.#busyMs = this.#parts.clock();
+    if (context.activity === 'speaking') this.#busyMs = this.#parts.seenClock();
     else this.#review();
   }
 
@@ -423,7 +436,7 @@ export class Session {
     let holds = false;
     for (const { activity } of this.#contexts.values()) {
       if (activity === 'speaking') {
-        this.#busyMs = this.#parts.clock();
+        this.#busyMs = this.#parts.seenClock();
         return;
       }
       holds ||= activity === 'holding';

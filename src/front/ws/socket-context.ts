@@ -81,8 +81,10 @@ export interface SocketContextParts {
   /** The activity may have changed. */
   readonly onChange: (context: SocketContext) => void;
   readonly clock: Clock;
+  /** Of the session. */
+  readonly seenClock: Clock;
   /** The socket has audio. */
-  readonly onAudio: (durationMs: number, nowMs: number) => void;
+  readonly onAudio: (durationMs: number) => void;
   /** A figure of a reply: it begins when a frame gives the silent context something to speak. */
   readonly onFirstAudio: (reply: FirstAudio, figure: FirstAudioFigure, ms: number) => void;
   /** A text or a flush was refused, or the context ended. */
@@ -139,7 +141,8 @@ export class SocketContext {
 
   constructor(parts: SocketContextParts) {
     this.#parts = parts;
-    this.openedMs = this.#activeMs = parts.clock();
+    this.openedMs = parts.clock();
+    this.#activeMs = parts.seenClock();
     const opened = parts.open((frame) => this.#onFrame(frame));
     this.openRefusal = typeof opened === 'string' ? opened : null;
     this.#speech = typeof opened === 'string' ? null : opened;
@@ -270,7 +273,7 @@ export class SocketContext {
 
   /** The client sent it a message. */
   keep(): void {
-    this.#activeMs = this.#parts.clock();
+    this.#activeMs = this.#parts.seenClock();
   }
 
   /** Finishes it if it was idle for that long. */
@@ -338,10 +341,9 @@ export class SocketContext {
   }
 
   #onHanded(frame: Extract<Frame, { type: 'audio' }>): void {
-    const nowMs = this.#parts.clock();
     this.#speech?.handed(frame);
-    this.#firstAudio?.handed(nowMs, frame);
-    this.#parts.onAudio(frame.durationMs, nowMs);
+    this.#firstAudio?.handed(this.#parts.clock(), frame);
+    this.#parts.onAudio(frame.durationMs);
     this.#parts.onChange(this);
   }
 

@@ -18,6 +18,7 @@ import type { Header } from '../cors.js';
 import type { Exchange } from '../exchange.js';
 import { networkOf } from '../../network.js';
 import { replyError, replyUnavailable } from '../reply.js';
+import { logEnd } from '../request-end.js';
 import type { RequestHead } from '../request-head.js';
 import { addHandler, otherMethod, withExchange } from '../routes.js';
 import type { Services } from '../services.js';
@@ -263,13 +264,11 @@ const refuse = (
   services.metrics.ended({
     ...{ requestId: id, route, status: 101, outcome: 'refused', refusal: reason, totalMs: 0 },
   });
-  services.log.info(
-    {
-      ...{ requestId: id, ...traceFields(trace), route, refusal: reason, code: POLICY_VIOLATION },
-      ...{ status: 101, outcome: reason === 'keyUnknown' ? 'key-unknown' : 'refused' },
-    },
-    'socket',
-  );
+  const line = {
+    ...{ requestId: id, ...traceFields(trace), route, refusal: reason, code: POLICY_VIOLATION },
+    ...{ status: 101, outcome: reason === 'keyUnknown' ? 'key-unknown' : 'refused' },
+  };
+  logEnd(services, true, line, 'socket');
 };
 
 const openSession = (

@@ -10,8 +10,8 @@ import type { ActiveKey } from '../../store/store.js';
 import type { Speech } from '../../speech/speech.js';
 import { KeyedBudget, type Member } from '../../byte-budget.js';
 import type { RefusalReason } from '../../metrics.js';
-import { inSlices, repeatedly } from '../../slices.js';
-import { Registry, type Services } from '../services.js';
+import { inSlices } from '../../slices.js';
+import { Pulse, Registry, type Services } from '../services.js';
 import type { SocketBudgets, SocketHandle } from './outbox.js';
 import { specificationProtocol, type SocketProtocol } from './protocol.js';
 import { Session, type Handshake } from './session.js';
@@ -60,17 +60,16 @@ export class Sockets {
   readonly #keyless: KeyedBudget;
   readonly #budgets: Readonly<Record<keyof SocketBudgets, KeyedBudget>>;
   readonly #registry = new Registry<Session>();
-  #timer: NodeJS.Timeout | null = null;
+  readonly #pulse: Pulse;
   #draining = false;
   readonly #isDraining = (): boolean => this.#draining;
-  readonly #beat: () => void;
   readonly #byRoute = new Map<string, OfRoute>();
   readonly #queued = { bytes: 0 };
 
   constructor(parts: SocketsParts) {
     this.#parts = parts;
     const { bounds, clock } = parts.services;
-    this.#beat = repeatedly(() => this.#beats(), { clock, sliceMsMax: bounds.sliceMsMax });
+    this.#pulse = new Pulse(BEAT_MS, clock, bounds.sliceMsMax);
     this.protocol = specificationProtocol(bounds);
     this.#openBudget = new KeyedBudget(bounds.socketsMax, bounds.slotsPerKey);
     this.#ofKeys = new Slots(bounds.socketsPerKeyMax);
@@ -165,6 +164,7 @@ export class Sockets {
     const session: Session = new Session({
       ...{ id, trace, route, protocol, socket, speech, lease },
       ...{ tick, clock, log, metrics, bounds },
+      seenClock: this.#pulse.seenClock,
       use,
       budgets: {
         buffered: this.#budgets.buffered.of(accountId),
@@ -174,7 +174,7 @@ export class Sockets {
       flushIdBudget: this.#flushIdBudget.of(accountId),
       isBehind: () => reader.isBehind,
       onHeld: (isHeld) => reader.hold(isHeld),
-      onBeat: (nowMs) => reader.beat(nowMs),
+      onBeat: () => reader.beat(clock()),
       isDraining: this.#isDraining,
       onOver: (over) => {
         ofRoute.open--;
@@ -197,7 +197,7 @@ export class Sockets {
     });
     ofRoute.open++;
     this.#registry.add(session);
-    this.#timer ??= setInterval(this.#beat, BEAT_MS);
+    this.#pulse.add(session);
     return { session, reader };
   }
 
@@ -221,14 +221,6 @@ export class Sockets {
     }
   }
 
-  *#beats(): Generator<void> {
-    const { clock } = this.#parts.services;
-    for (const session of this.#registry) {
-      session.guard(() => session.beat(clock()));
-      yield;
-    }
-  }
-
   #countsOf(route: string): OfRoute {
     const known = this.#byRoute.get(route) ?? { open: 0, speaking: 0 };
     this.#byRoute.set(route, known);
@@ -237,9 +229,6 @@ export class Sockets {
 
   #forget(session: Session): void {
     this.#registry.delete(session);
-    if (this.#registry.size === 0 && this.#timer !== null) {
-      clearInterval(this.#timer);
-      this.#timer = null;
-    }
+    this.#pulse.delete(session);
   }
 }
