@@ -74,22 +74,15 @@ const isFresh = () => {
 };
 
 /** Compiles with the pinned runtime. The heartbeat of the lock needs this process's event loop: no spawnSync. */
-const compile = async (outDir) => {
-  const args = [join(root, 'scripts', 'compile.mjs'), outDir];
-  const child = spawn(runtimePath(), args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
-  const stop = (signal) => {
-    child.kill('SIGKILL');
-    rmSync(outDir, { recursive: true, force: true });
-    // The exit hook of the lock releases it.
-    process.exit(signal === 'SIGINT' ? 130 : 143);
-  };
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+const compile = async (outDir, signal) => {
+  const args = [join(root, 'scripts', 'compile.mjs'), outDir, String(process.pid)];
+  const options = { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' };
+  const child = spawn(runtimePath(), args, options);
   let output = '';
   const collect = (chunk) => (output += chunk);
   child.stdout.setEncoding('utf8').on('data', collect);
   child.stderr.setEncoding('utf8').on('data', collect);
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
-  process.off('SIGINT', stop).off('SIGTERM', stop);
   if (code !== 0) throw new BuildError(`${output.trim()}\n\nThe build failed: correct what is listed above.`);
 };
 
@@ -131,24 +124,30 @@ export const build = async ({ ifStale = false, quiet = false } = {}) => {
   if (ifStale && isFresh()) return;
   runtimePath();
   const release = await takeLock(join(root, 'node_modules', '.syrinx-build.lock'));
+  const outDir = join(root, `${temporaryPrefix}${process.pid}`);
+  const ending = new AbortController();
+  const stop = (signal) => {
+    ending.abort();
+    rmSync(outDir, { recursive: true, force: true });
+    // The exit hook of the lock releases it.
+    process.exit(signal === 'SIGINT' ? 130 : 143);
+  };
+  process.once('SIGINT', stop).once('SIGTERM', stop);
   try {
     if (ifStale && isFresh()) return;
     removeLeftovers();
     if (!quiet) process.stderr.write('Building syrinx, once; this takes some seconds ...\n');
     const sources = listSources();
     const stamp = fingerprint(sources);
-    const outDir = join(root, `${temporaryPrefix}${process.pid}`);
-    try {
-      await compile(outDir);
-      const wrong = sources.some(isOfPage) ? await bundlePage(join(outDir, 'console')) : '';
-      if (wrong !== '') throw new BuildError(`${wrong}\nThe build failed: correct what is listed above.`);
-      dropUnusedTypia(outDir);
-      writeFileSync(join(outDir, stampName), stamp);
-      replaceDist(outDir);
-    } finally {
-      rmSync(outDir, { recursive: true, force: true });
-    }
+    await compile(outDir, ending.signal);
+    const wrong = sources.some(isOfPage) ? await bundlePage(join(outDir, 'console')) : '';
+    if (wrong !== '') throw new BuildError(`${wrong}\nThe build failed: correct what is listed above.`);
+    dropUnusedTypia(outDir);
+    writeFileSync(join(outDir, stampName), stamp);
+    replaceDist(outDir);
   } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+    rmSync(outDir, { recursive: true, force: true });
     release();
   }
 };

@@ -1,5 +1,5 @@
 /**
- * Compiles the sources into a folder: `node scripts/compile.mjs FOLDER`, for `scripts/build.mjs`.
+ * Compiles the sources into a folder: `node scripts/compile.mjs FOLDER PID`, for `scripts/build.mjs`, the process PID.
  *
  * Nothing is checked but the syntax: `npm run typecheck` checks the types. Types are read only
  * for the files whose code is made from types (typia), and for the declarations of the client, which other projects read.
@@ -12,6 +12,14 @@ import makeTransformer from 'typia/lib/transform';
 import { listSources, root } from './build.mjs';
 
 const outDir = process.argv[2];
+/** The process id of the build. */
+const builder = Number(process.argv[3]);
+
+/** A killed build leaves this process behind: it must not write into a folder that the next build has removed. */
+const endWithBuild = () => {
+  if (process.ppid !== builder) process.exit(1);
+};
+
 const sources = listSources().filter(
   (path) => path.endsWith('.ts') && !/\.d\.ts$|^src.console.web/.test(path),
 );
@@ -62,8 +70,10 @@ const makeFromTypes = () => {
   const wrong = [];
   const program = ts.createProgram(paths, options, hostFor(options));
   const transformer = makeTransformer(program, {}, { addDiagnostic: (diagnostic) => wrong.push(diagnostic) });
-  for (const path of paths)
+  for (const path of paths) {
+    endWithBuild();
     program.emit(program.getSourceFile(path), undefined, undefined, false, { before: [transformer] });
+  }
   return wrong.map((diagnostic) => ts.formatDiagnostic(diagnostic, hostFor(options)));
 };
 
@@ -71,10 +81,13 @@ const declareClient = () => {
   const entry = join('src', 'client', 'index.ts');
   if (!sources.includes(entry)) return;
   const settings = { ...options, declaration: true, emitDeclarationOnly: true };
-  ts.createProgram([join(root, entry)], settings, hostFor(settings)).emit();
+  const program = ts.createProgram([join(root, entry)], settings, hostFor(settings));
+  endWithBuild();
+  program.emit();
 };
 
 try {
+  endWithBuild();
   await transpile();
   const wrong = makeFromTypes();
   if (wrong.length > 0) throw new Error(wrong.join(''));

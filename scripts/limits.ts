@@ -16,7 +16,7 @@ type Name = keyof typeof limits;
 /** Which callers can fill which bound. A time that is not named here is filled by no caller. */
 export const fillers: Readonly<Record<string, string>> = {
   'An address, without a key': `connectionsMax consoleConnectionsMax opsConnectionsMax wyomingConnectionsMax keylessSocketsMax
-    handshakeMsAtOnceMax handshakeMsPerSecond keylessMessageBytesMax
+    discoveryBytesMax discoveryMsAtOnceMax discoveryMsPerSecond handshakeMsAtOnceMax handshakeMsPerSecond keylessMessageBytesMax
     keylessFramesMax opsHeadBytesMax consoleBodyBytesMax bodyDiscardBytesMax consoleCallsAtOnceMax
     consoleCallsPerSecond consoleAttemptsAtOnceMax consoleSpareAttemptsMax`,
   'Several addresses together': `consoleAttemptsOfNameMax consoleCountedMax passwordsWaitingMax administrationCallsMax

@@ -72,7 +72,7 @@ class Worker {
     });
   }
 
-  /** @returns {Promise<{ output: string, pass: number, fail: number, end: string | null }>} `end`: how the process failed */
+  /** @returns {Promise<{ output: string, pass: number, fail: number, cpuSeconds: number, end: string | null }>} `end`: how the process failed */
   async run(path) {
     this.#child.stdin.write(`${path}\n`);
     // tap ends a test at its timeout, and names it. This is for a process that cannot.
@@ -81,7 +81,7 @@ class Worker {
     while (this.#end === null && (this.#counts === '' || !lastLine.test(this.#output)))
       await new Promise((resolve) => (this.#notify = resolve));
     clearTimeout(timer);
-    const counts = this.#counts === '' ? { pass: 0, fail: 1 } : JSON.parse(this.#counts);
+    const counts = this.#counts === '' ? { pass: 0, fail: 1, cpuSeconds: 0 } : JSON.parse(this.#counts);
     const ran = { output: this.#output, ...counts, end: this.#end };
     this.#output = this.#counts = '';
     return ran;
@@ -133,19 +133,22 @@ const turnOf = (path) => {
 
 const secondsSince = (ms) => (performance.now() - ms) / 1_000;
 
-const totals = { passed: 0, failed: 0 };
+const totals = { passed: 0, failed: 0, cpuSeconds: 0 };
 
 /** Runs a file and reports on it. @returns {Promise<boolean>} whether it passed */
 const runFile = async (worker, path) => {
   const startMs = performance.now();
-  const { output, pass, fail, end } = await worker.run(path);
+  const { output, pass, fail, cpuSeconds, end } = await worker.run(path);
   const seconds = secondsSince(startMs);
   const notRun = output.match(/^ *ok \d+ .*# (?:SKIP|TODO)\b.*$/gm) ?? [];
   // A file without results did not run to its end.
   const failed = Math.max(fail + (isCi ? notRun.length : 0), pass + notRun.length === 0 ? 1 : 0);
   totals.passed += pass;
   totals.failed += failed;
-  console.log(`${failed === 0 ? 'pass' : 'FAIL'} ${path} ${pass} ${seconds.toFixed(1)} s`);
+  totals.cpuSeconds += cpuSeconds;
+  console.log(
+    `${failed === 0 ? 'pass' : 'FAIL'} ${path} ${pass} ${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s of CPU)`,
+  );
   for (const line of notRun) console.log(`  not run: ${line.trim()}`);
   if (failed === 0) return true;
   if (end !== null) console.log(`  ended with ${end}`);
@@ -198,7 +201,9 @@ const startMs = performance.now();
 const paths = suites.flatMap((suite) => filesOf(suite, parts));
 const waiting = paths.values();
 await Promise.all(Array.from({ length: jobs }, () => job(waiting)));
-console.log(`${suites.join(' and ')}: ${paths.length} files in ${secondsSince(startMs).toFixed(0)} s`);
+console.log(
+  `${suites.join(' and ')}: ${paths.length} files in ${secondsSince(startMs).toFixed(0)} s, with ${totals.cpuSeconds.toFixed(0)} s of CPU`,
+);
 console.log(`SYRINX_FUZZ_SEED=${seedOfRun()} repeats the random inputs of this run`);
 console.log(`${totals.passed} passed, ${totals.failed} failed`);
 process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0;

@@ -92,7 +92,7 @@ const verify = async ({ dataDir, storeUrl }: StorePlace): Promise<number> => {
   if (storeUrl === null) return verifyStore(dataDir, limits).entries;
   const connection = await connect(storeUrl, limits, false);
   try {
-    const damage = await findDamage(connection, true);
+    const damage = await findDamage(connection);
     if (damage.length > 0) throw new Error(damage.join('; '));
     const session = await connection.session();
     const [row] = await session.query<{ count: number }>('SELECT count(*) AS count FROM ledger');

@@ -42,7 +42,7 @@ const ledgerOf = (hosts: Hosts): Ledger => ({
     );
     const connection = await connect(hosts.databaseUrl, limits, false);
     try {
-      return [...promised, ...(await findDamage(connection, true))];
+      return [...promised, ...(await findDamage(connection))];
     } finally {
       await connection.close();
     }
