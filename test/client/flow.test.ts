@@ -7,7 +7,7 @@ import { pause, until } from '../support/waiting.js';
 const MiB = 1024 * 1024;
 const chunkBytes = 64 * 1024;
 /** More than the kernel's buffers of both ends hold. */
-const chunks = 640;
+const chunks = 320;
 
 /** Sends numbered chunks; each begins with its number. */
 const flood = (peer: Peer, contextId: string): void => {

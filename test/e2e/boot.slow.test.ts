@@ -145,6 +145,17 @@ void t.test('the worst case is one entry of the log, in MiB, and the sum of its 
   t.match(await service.stop(), { code: 0 });
 });
 
+void t.test('a full disk behind standard error does not end the service', async (t) => {
+  const launcher = ['sh', '-c', 'exec "$@" 2>/dev/full', 'sh'];
+  const service = await startService(t, oneThread, SCRIPTED, launcher);
+  for (const text of ['This is !warn and more.', 'Two.', 'Three.']) {
+    const answer = await service.post('/v1/tts', { text, voice: 'wren' });
+    t.equal(answer.status, 200);
+    await answer.arrayBuffer();
+  }
+  t.equal(service.exit, null);
+});
+
 void t.test('the ops listener answers until the end of a drain', async (t) => {
   const service = await startService(t, oneThread, SCRIPTED);
   const records = recordsOf(await service.post('/v1/tts/stream', speech(prose(20))));

@@ -57,12 +57,14 @@ void t.test('a second signal ends the drain', async (t) => {
   await t.rejects(stream.rest(), 'the client sees that the stream is cut');
 });
 
-void t.test('SIGHUP and SIGUSR2 end nothing; SIGUSR2 logs the status', async (t) => {
-  const service = await startService(t, oneThread, SCRIPTED);
+void t.test('SIGHUP, SIGUSR1 and SIGUSR2 end nothing; SIGUSR2 logs the status', async (t) => {
+  const service = await startService(t, oneThread);
   service.signal('SIGHUP');
+  service.signal('SIGUSR1');
   service.signal('SIGUSR2');
   const idle = { requestsInFlight: 0, openContexts: 0, runningSegments: 0, threadsWhole: true };
   t.match(await service.untilLogged('status'), idle);
+  t.notMatch(service.stderr, 'Debugger', 'nobody on this machine can run code in it');
   t.match(await service.stop(), { code: 0, signal: null });
 });
 

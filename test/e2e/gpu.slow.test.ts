@@ -36,6 +36,8 @@ const start = async (t: Test) => {
       ...{ GPU_GRAPHS: 'piper/flow', GPU_BATCH_MAX: '2' },
     },
     'test/support/gpu-service.js',
+    // The system shares the processor among sessions. Beside other tests, the niced threads would take minutes to load.
+    ['setsid'],
   );
   const speak = async (): Promise<number> => {
     const response = await service.post('/v1/tts/stream', { text, voice: 'piper', response_format: format });

@@ -99,8 +99,10 @@ t.test('a key names a lexicon, whose words come first', async (t) => {
   const key = await create('--account', 'shop', '--lexicon', 'tea');
   t.equal(await heard.webhook(key), written, 'it is not read yet');
   t.match(
-    service.logged('a key names a lexicon that was not there, or had no words, when the lexicons were read'),
-    [{ lexicon: join(folder, 'named/tea') }],
+    await service.untilLogged(
+      'a key names a lexicon that was not there, or had no words, when the lexicons were read',
+    ),
+    { lexicon: join(folder, 'named/tea') },
   );
   service.signal('SIGHUP');
   await service.untilLogged('lexicons read');

@@ -1,4 +1,5 @@
 /** The metrics of a whole service after exactly known traffic. */
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import t from 'tap';
 import { createKeys } from '../../scripts/operator.js';
@@ -243,3 +244,26 @@ t.test('client input never becomes a label', async (t) => {
   // Each route, reason of a refusal and kind of collection that has occurred has its own.
   t.ok(steady(second).length < 460, `${steady(second).length} series`);
 });
+
+t.test(
+  'no more files can be opened: the metrics and the status miss only what is read from files',
+  async (t) => {
+    const other = await startService(t, { ...env, DATA_DIR: join(folder, 'other') }, SCRIPTED);
+    const client = await RawClient.open(Number(new URL(other.opsUrl).port));
+    t.teardown(() => client.destroy());
+    const ask = async () => {
+      client.send(Buffer.from('GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n'));
+      const { status, body } = await client.response();
+      return { status, text: body.toString() };
+    };
+    t.match(await ask(), { status: 200, text: /^process_open_fds \d/m });
+    const limits = ['--pid', String(other.pid), '--nofile=3:'];
+    t.equal(spawnSync('prlimit', limits).status, 0);
+    other.signal('SIGUSR2');
+    t.match(await other.untilLogged('status'), { ready: true, rssMiB: null });
+    const { status, text } = await ask();
+    t.equal(status, 200);
+    t.match(text, /^process_cpu_seconds_total \d/m);
+    t.match(await other.stop(), { code: 0 });
+  },
+);

@@ -29,7 +29,7 @@ void t.test('SIGTERM while the voices load ends the start with exit code 0', asy
 });
 
 void t.test('SIGTERM while a voice pack is read, which hangs, ends the start with exit code 0', async (t) => {
-  const place = t.testdir({ models: { endless: { 'spin.hostile': '' } } });
+  const place = t.testdir({ models: { endless: { 'spin.hostile': 'x' } } });
   const env = { MODELS_DIR: join(place, 'models') };
   const service = spawnService(t, env, 'test/support/hostile-service.js');
   t.ok(await until(() => existsSync(join(place, 'acted'))));

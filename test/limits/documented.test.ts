@@ -19,7 +19,7 @@ t.test('the page says of every bound who can fill it', (t) => {
   const named = Object.values(fillers).flatMap((filled) => filled.split(/\s+/));
   t.strictSame(named.toSorted(), [...new Set(named)].sort(), 'each once');
   // Callers fill no bounds that are times, but for those of the front thread.
-  const ofThread = /^(?:parse|handshake)Ms/;
+  const ofThread = /^(?:parse|handshake|discovery)Ms/;
   const bounds = Object.keys(limits).filter((name) => !name.includes('Ms') || ofThread.test(name));
   t.strictSame(named.toSorted(), bounds.toSorted());
   t.end();

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { checkContexts, checkSockets } from './properties.js';
 
-const SCHEDULES = 8_000;
+const SCHEDULES = 6_000;
 
 t.test('sockets keep order, terms and books over any schedule', (t) => checkSockets(t, SCHEDULES));
 

@@ -7,8 +7,8 @@ import { acts, Stage } from './stage.js';
 import { World } from './world.js';
 
 const STEPS_MAX = 50;
-/** Schedules try too little if they meet one of these less often than once in so many: messages, and ways in which a socket ends. */
-const SCHEDULES_FOR_EACH = 400;
+/** Schedules try too little if they meet one of these less often than once in so many (on average, once in 200 at least): messages, and ways in which a socket ends. */
+const SCHEDULES_FOR_EACH = 1_500;
 const messages = [
   'context_started',
   'audio_chunk',

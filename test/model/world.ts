@@ -171,6 +171,7 @@ export class World {
       lease,
       tick: { add: (action) => this.#due.push(action) },
       clock: () => this.#nowMs,
+      seenClock: () => this.#nowMs,
       log: recordingLog(this.#lines),
       metrics,
       route: '/v1/tts/ws',

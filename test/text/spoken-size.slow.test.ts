@@ -28,6 +28,7 @@ const kinds: Readonly<Record<string, string>> = {
   Korean: '빠른 갈색 여우가 게으른 개를 뛰어넘습니다. ',
   Japanese: 'これはとてもいいにほんごのぶんです。',
   Chinese: '我们今天在河边吃了面包和奶酪。',
+  'rare Chinese characters': '𠀁𢑩𩡣',
   'letters one by one': 'A B C D E F G H ',
   initialisms: 'FBI BBC USA WWF ',
   'consonants without end': 'bcdfghjklmnpqrstvwxz',
