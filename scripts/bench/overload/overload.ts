@@ -212,10 +212,11 @@ class OverloadRun {
   async #runShares(capacity: number, has: (part: OverloadPart) => boolean): Promise<Row[]> {
     if (capacity === 0) throw new Error('the machine does not carry a single listener');
     const { refusing } = this.#subjects;
-    const { neighbourAfterMs, neighbourMs, overload, rounds, shared, silenceMs, steady } = this.#timing;
+    const { longWarmUpMs, neighbourAfterMs, neighbourMs, overload, rounds, shared, silenceMs, steady } =
+      this.#timing;
     const rows: Row[] = [];
     const share = (part: number) => Math.max(1, Math.floor(capacity * part));
-    await this.#crowd('warm-up', refusing, share(0.5), this.#warmUp);
+    await this.#crowd('warm-up', refusing, share(0.5), { ...this.#warmUp, durationMs: longWarmUpMs });
     if (has('half')) {
       await sleep(silenceMs);
       const listeners = share(0.5);

@@ -51,6 +51,8 @@ export const timingOf = (seconds: number, isQuick: boolean) => {
     },
     trial: { ...load(isQuick ? 3_000 : 9_000), drainMsMax: 2_000 },
     warmUpMs: isQuick ? 2_000 : 6_000,
+    /** Before the shares, with half of the capacity: 400 sentences, after which the code of the voice is compiled. */
+    longWarmUpMs: isQuick ? 2_000 : 30_000,
     /** Runs below capacity, for each way of admission. */
     calmRuns: isQuick ? 1 : 2,
     calm: load(isQuick ? 3_000 : 12_000),

@@ -79,7 +79,7 @@ export class SyrinxEngine extends ModelEngine {
     const track = new PhoneTrack(clauses, words.length, this.#track);
     return new Segment({
       graphs: this.#graphs,
-      timeline: new Timeline(track, this.#graphs, prosody),
+      timeline: new Timeline(track, this.#graphs, prosody, request.begins ?? 'short'),
       prosody,
       request,
       mix,

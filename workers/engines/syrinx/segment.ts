@@ -17,7 +17,7 @@ export interface FloatChunk {
 /**
  * Frames of each chunk. The grid is fixed, so that a segment's samples do not depend on scheduling. Five that begin at once
  * wait for each other's first chunks. mp3 and aac begin with the second size: a decoder plays nothing of the first, and the
- * step costs 8 ms instead of 7. In a crowd a segment begins with the third size: it costs 11 ms, but two further chunks come
+ * step costs 8 ms instead of 7. In a crowd a segment begins with the third size: it costs 10 ms, but two further chunks come
  * later. Whole files, and in a crowd listeners with seconds in hand, have chunks of the last size, for which a second of
  * speech costs a sixth less. For others that step would be too long: first audio waits for its end.
  */

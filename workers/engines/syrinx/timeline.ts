@@ -6,10 +6,10 @@ import { type FrameFeeds, type Graphs, toBigInt } from './graphs.js';
 import { type ClauseStyle, type Prosody, pauseStyle } from './prosody.js';
 import { type Pause, type PhoneTrack, placeMax } from './track.js';
 
-/**
- * Phones of each encoder window without its margins; the last size repeats. First audio needs only the first window.
- */
+/** Phones of each encoder window without its margins; the last size repeats. A short first chunk needs only the first window. */
 export const windowPhones = [8, 16, 32] as const;
+/** Place of the first window: one that most first chunks need no other beside. A run costs .5 ms, however few its phones. */
+const firstWindow = { short: 0, medium: 0, long: 1, longest: 2 } as const;
 
 /** The highest position within a phone, in frames, that the frame net knows. */
 const positionMax = 20;
@@ -46,9 +46,11 @@ export class Timeline {
   /** The first frame of each phone with a known length, and the frame after the last one. */
   readonly #starts: number[] = [0];
   #windows: Window[] = [];
-  #windowsMade = 0;
+  /** Place of the next window. */
+  #window: number;
 
-  constructor(track: PhoneTrack, graphs: Graphs, prosody: Prosody) {
+  constructor(track: PhoneTrack, graphs: Graphs, prosody: Prosody, begins: keyof typeof firstWindow) {
+    this.#window = firstWindow[begins];
     this.#track = track;
     this.#graphs = graphs;
     this.#prosody = prosody;
@@ -89,7 +91,7 @@ export class Timeline {
     const track = this.#track;
     const margin = this.#graphs.margins.phones;
     const from = this.#encoded;
-    const size = windowPhones[Math.min(this.#windowsMade++, windowPhones.length - 1)]!;
+    const size = windowPhones[Math.min(this.#window++, windowPhones.length - 1)]!;
     while (!track.complete && track.ready < from + size + margin) track.advance();
     const to = Math.min(track.length, from + size);
     // The rest of the text had no sound.
