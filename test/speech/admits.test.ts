@@ -415,9 +415,7 @@ const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {
   const costs = Costs.unknown();
   costs.measuredVoice('scripted', { cpu: 5, beginMs: 600 });
   const log = { ...createLog('silent', limits), warn: (fields: object) => lines.push({ ...fields }) };
-  // Held words are cut before the next call, however busy the machine is.
-  const bounds = { sliceMsMax: 1_000 };
-  const dispatcher = await startPlayed({ threads: 1, overload, costs, log: log as unknown as Log, bounds });
+  const dispatcher = await startPlayed({ threads: 1, overload, costs, log: log as unknown as Log });
   t.teardown(() => dispatcher.close(1_000));
   const admits = (framing: Framing, text = 'a '.repeat(20)) =>
     dispatcher.admits({ ...optionsOf(lease().granted), framing, pieces: [{ text }] });

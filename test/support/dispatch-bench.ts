@@ -45,8 +45,8 @@ export const start = async ({
       overload,
     },
     voices,
-    // A heap that is soon full.
-    bounds: { ...limits, synthesisHeapMiBMax: 24, ...bounds },
+    // A heap that is soon full. Text is cut before the call that appends it returns, however busy the machine is.
+    bounds: { ...limits, synthesisHeapMiBMax: 24, sliceMsMax: 1_000, ...bounds },
     log,
     metrics: new Metrics(),
     ...(watchdog !== undefined && { watchdog }),
