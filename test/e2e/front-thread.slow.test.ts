@@ -3,17 +3,18 @@ import t from 'tap';
 import { openWs } from '../support/socket-client.js';
 import { HttpConnection, encodeRequest } from '../../scripts/rig/http.js';
 import { encodeFrame, opcodes, SocketConnection } from '../../scripts/rig/socket.js';
-import { SCRIPTED, speech, startService, type TestService, until } from '../support/service.js';
+import { SCRIPTED, speech, startService, until } from '../support/service.js';
 
-const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 const REQUESTS = 3_000;
 
-/** @returns how many of so many requests are answered 200. They have a key: without one not each has its line in the log */
-const lists = async (service: TestService, requests: number): Promise<number> => {
+const service = await startService(t, { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' }, SCRIPTED);
+
+/** @returns how many of `REQUESTS` are answered 200. They have a key: without one not each has its line in the log */
+const lists = async (): Promise<number> => {
   const connection = new HttpConnection({ port: service.port });
   const bytes = encodeRequest({ path: '/v1/tts/speakers', key: service.key });
   let answered = 0;
-  for (let i = 0; i < requests; i++)
+  for (let i = 0; i < REQUESTS; i++)
     await new Promise<void>((resolve, reject) => {
       connection.request(bytes, {
         onHead: (status) => (answered += status === 200 ? 1 : 0),
@@ -34,33 +35,7 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-void t.test(
-  'a log without a reader holds up no request, and loses no line that it has room for',
-  async (t) => {
-    const service = await startService(t, oneThread, SCRIPTED);
-    service.stopReading();
-    t.equal(await lists(service, REQUESTS), REQUESTS);
-    t.equal((await service.post('/v1/tts', speech('Still here.'))).status, 200);
-    t.equal(await service.metric('syrinx_log_lines_lost_total'), 0);
-    service.goOnReading();
-    const lines = () => service.logged('request').filter(({ route }) => route === '/v1/tts/speakers').length;
-    t.ok(await until(() => lines() === REQUESTS), `${lines()} lines`);
-    t.match(await service.stop(), { code: 0 });
-  },
-);
-
-void t.test('a service with a log that is not read ends at SIGTERM', async (t) => {
-  const service = await startService(t, oneThread, SCRIPTED);
-  service.stopReading();
-  await lists(service, REQUESTS);
-  service.signal('SIGTERM');
-  t.ok(await until(() => !isAlive(service.pid)), 'the process is gone');
-  service.goOnReading();
-  t.match(await service.exited, { code: 0 });
-});
-
 void t.test('a megabyte of white space is cut in many ticks, and nothing after it is lost', async (t) => {
-  const service = await startService(t, oneThread, SCRIPTED);
   const client = await openWs(service.port, service.key);
   client.send({ start_context: { voice_id: 'wren', model_id: 'default' } });
   const blank = `${' '.repeat(125_000)}${'\n'.repeat(125_000)}`;
@@ -77,7 +52,6 @@ void t.test('a megabyte of white space is cut in many ticks, and nothing after i
 });
 
 void t.test('frames of 1 MiB are refused one after the other, and speech goes on', async (t) => {
-  const service = await startService(t, oneThread, SCRIPTED);
   const answers: string[] = [];
   const connection = new SocketConnection(
     { port: service.port, key: service.key },
@@ -103,4 +77,26 @@ void t.test('frames of 1 MiB are refused one after the other, and speech goes on
     answers.join().slice(0, 500),
   );
   connection.close();
+});
+
+void t.test(
+  'a log without a reader holds up no request, and loses no line that it has room for',
+  async (t) => {
+    service.stopReading();
+    t.equal(await lists(), REQUESTS);
+    t.equal((await service.post('/v1/tts', speech('Still here.'))).status, 200);
+    t.equal(await service.metric('syrinx_log_lines_lost_total'), 0);
+    service.goOnReading();
+    const lines = () => service.logged('request').filter(({ route }) => route === '/v1/tts/speakers').length;
+    t.ok(await until(() => lines() === REQUESTS), `${lines()} lines`);
+  },
+);
+
+void t.test('a service with a log that is not read ends at SIGTERM', async (t) => {
+  service.stopReading();
+  await lists();
+  service.signal('SIGTERM');
+  t.ok(await until(() => !isAlive(service.pid)), 'the process is gone');
+  service.goOnReading();
+  t.match(await service.exited, { code: 0 });
 });
