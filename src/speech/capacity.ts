@@ -1,5 +1,5 @@
 /**
- * Whether the machine can speak one more utterance: the one rule of admission.
+ * Whether the machine can speak one more utterance: the one rule of admission. Time, costs and demands are handed in.
  *
  *   An utterance is refused only if the machine cannot make, second by second, the speech that its admitted listeners play
  *   and a little in hand, with this one in addition.
@@ -19,8 +19,6 @@
  *
  * The contexts of a WebSocket are one group, and have one slot. For others the group counts as one listener; its further
  * contexts get what is left. Whole files have no listener. They get what listeners leave, and are never refused here.
- *
- * Pure policy: time, costs and demands are handed in.
  */
 import type { Encoding } from '../api/formats.js';
 import type { LongStep, VoiceCost } from '../threads/voices.js';
@@ -205,19 +203,21 @@ class Load {
     const { cpu, beginMs, isLong } = this.#voice(voiceId);
     const encodingCpu = this.#options.costs.encoding(encoding);
     const dryMs = Math.max(0, slackMs + (isAwaiting ? firstAudioMsMax : 0));
-    const aheadMs = Math.min(inHandMs, IN_HAND_CPU_MS / cpu) - dryMs;
+    const aheadMs = Math.min(inHandMs, IN_HAND_CPU_MS / cpu);
     // A long first step is no more than the speech that it makes.
     const firstStepMs = isAwaiting && !isLong ? beginMs : 0;
     const work = this.#work;
     for (const [i, seconds] of HORIZONS.entries()) {
       const endMs = seconds * 1_000;
-      const isNeeded = endMs > dryMs;
-      const speechMs = isNeeded ? Math.min(remainingMs, endMs + aheadMs) : 0;
-      work[SYNTHESIS + i] = isNeeded ? speechMs * cpu + firstStepMs : 0;
+      const playedMs = endMs - dryMs;
+      // Who begins has a chunk in hand, and gets the rest while it plays: a crowd must not ask for all of it at once.
+      const reserveMs = isAwaiting ? Math.min(aheadMs, playedMs) : aheadMs;
+      const speechMs = playedMs > 0 ? Math.min(remainingMs, playedMs + reserveMs) : 0;
+      work[SYNTHESIS + i] = playedMs > 0 ? speechMs * cpu + firstStepMs : 0;
       work[LONG + i] = isLong ? speechMs * cpu : 0;
       work[ENCODING + i] = speechMs * encodingCpu;
       work[SPEECH + i] = speechMs;
-      work[FIRST_STEPS + i] = isNeeded ? firstStepMs : 0;
+      work[FIRST_STEPS + i] = playedMs > 0 ? firstStepMs : 0;
     }
     return work;
   }

@@ -76,6 +76,13 @@ t.test(
   },
 );
 
+t.test('a crowd that began one after the other, not all at once, is no larger for that', (t) => {
+  const crowd = listeners(52, (at) => demand({ remainingMs: 10_000, slackMs: -3 * at }));
+  t.ok(crowd.length > 0.55 * capacityOf(0.02));
+  t.equal(create({ demands: crowd }).refusal(demand(), 0), null);
+  t.end();
+});
+
 t.test(
   'a burst ends after a second; then first audio must come soon, until the machine is calm again',
   (t) => {
