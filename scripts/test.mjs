@@ -1,7 +1,9 @@
 /**
  * Runs the compiled test files of suites, several files at a time.
  *
- *   node scripts/test.mjs SUITE... [PART...]     `fast`, or `slow`: the files named *.slow.test.js; whose path has a PART
+ *   node scripts/test.mjs SUITE... [PART...]     `fast` or `slow`; the files whose path has a PART
+ *
+ * The files of `slow` are named *.slow.test.js, and *.sweep.test.js: of these each day another part runs, and all by night.
  *
  * A file that fails is not tried again: a test that fails now and then is a defect.
  *
@@ -183,12 +185,20 @@ const job = async (waiting) => {
   await end();
 };
 
+/** Of the sweeps, one in so many runs each day. */
+const sweepDays = 4;
+
 /** @returns {string[]} the files of a suite, in order */
-const filesOf = (suite, parts) =>
-  globSync('dist/test/**/*.test.js', { cwd: root })
-    .filter((path) => path.endsWith('.slow.test.js') === (suite === 'slow'))
+const filesOf = (suite, parts) => {
+  const files = globSync('dist/test/**/*.test.js', { cwd: root })
     .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
-    .sort((a, b) => turnOf(a) - turnOf(b) || a.localeCompare(b));
+    .sort();
+  const named = (kind) => files.filter((path) => path.endsWith(`.${kind}.test.js`));
+  const sweeps = parts.length > 0 ? named('sweep') : partOfToday(named('sweep'), sweepDays);
+  const slow = [...named('slow'), ...sweeps];
+  const fast = files.filter((path) => !/\.(slow|sweep)\.test\.js$/.test(path));
+  return (suite === 'slow' ? slow : fast).sort((a, b) => turnOf(a) - turnOf(b) || a.localeCompare(b));
+};
 
 const suites = process.argv.slice(2).filter((word) => word === 'fast' || word === 'slow');
 const parts = process.argv.slice(2).filter((word) => !suites.includes(word));
@@ -196,7 +206,7 @@ if (suites.length === 0) {
   console.error('Usage: node scripts/test.mjs fast|slow ... [PART...]');
   process.exit(2);
 }
-const { seedOfRun } = await import('../dist/test/fuzz/check.js');
+const { partOfToday, seedOfRun } = await import('../dist/test/fuzz/check.js');
 const startMs = performance.now();
 const paths = suites.flatMap((suite) => filesOf(suite, parts));
 const waiting = paths.values();

@@ -1,6 +1,6 @@
 /**
  * The scenario of the damaged store: what the service does with it while it runs, and at the next start. What each kind of damage means
- * for a start, also to a large store and to one that was closed, is tested without a service (`test/store/store-damage.slow.test.ts`).
+ * for a start, also to a large store and to one that was closed, is tested without a service (`test/store/store-damage.sweep.test.ts`).
  */
 import { join } from 'node:path';
 import { limits } from '../../../src/limits.js';
