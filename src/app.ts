@@ -25,6 +25,7 @@ import { CertificateError, readCertificate, warnOfCertificate } from './front/ce
 import { chooseDevice, logDevice } from './threads/device.js';
 import { shareEspeakData } from './threads/espeak-data.js';
 import { lexiconFolder, Lexicons } from './threads/lexicons.js';
+import { readersHang } from './threads/reader.js';
 import { addHungPack, readVoices, type Voices } from './threads/voices.js';
 import { VoiceReload, logFindings } from './threads/reload.js';
 import type { Readiness } from './front/specification.js';
@@ -420,7 +421,7 @@ export class App {
    * Stops accepting, waits up to `config.drainMsMax` for work in flight, and closes every stage. A second call ends the
    * wait.
    *
-   * @returns false if a synthesis thread is still inside a model run: the process must then end by signal
+   * @returns false if a thread is still inside a model run, or a call of the system: the process must then end by signal
    */
   drain(): Promise<boolean> {
     if (this.#drained === undefined) this.#drained = this.#drain();
@@ -453,6 +454,6 @@ export class App {
     await this.#stages.ops.close();
     this.#eventLoop.close();
     this.#heapTrim?.close();
-    return clean;
+    return clean && !readersHang();
   }
 }

@@ -34,7 +34,7 @@ export const audioResponders = (spoolFolder: string): AudioResponders => {
     framing: 'file',
     contentType: contentTypes.wav,
     audioName: null,
-    timestamps: () => '',
+    timestamps: () => [],
   });
   return {
     streamed,

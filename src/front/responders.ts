@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.js';
 import { replyError } from './reply.js';
 import { ResponseSender, type ResponseHead } from './response-sender.js';
 import type { Responder } from './speech-route.js';
-import { WholeResult, type JoinedTimings } from './whole-result.js';
+import { json, WholeResult, type JoinedTimings, type Parts } from './whole-result.js';
 
 /** Frames of a framing, without those that only WebSockets have. */
 interface FrameHandlers {
@@ -112,7 +112,7 @@ export interface WholeShape {
   /** `null`: the result is the audio itself. */
   readonly audioName: 'audio' | 'audio_base64' | null;
   /** The members with the times, for a request that asks for them. */
-  timestamps(timings: JoinedTimings): string;
+  timestamps(timings: JoinedTimings): Parts;
 }
 
 const specificationShape: WholeShape = {
@@ -120,7 +120,7 @@ const specificationShape: WholeShape = {
   contentType: 'application/json',
   audioName: 'audio',
   timestamps: ({ words, starts, ends }) =>
-    `"timestamps":{"words":${words},"start_seconds":${starts},"end_seconds":${ends}}`,
+    json`"timestamps":{"words":${words},"start_seconds":${starts},"end_seconds":${ends}}`,
 };
 
 /** `POST /v1/tts`, by default. Frames are pieces that concatenate: base64 text, or bytes of a file. */

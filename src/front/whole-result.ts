@@ -19,7 +19,7 @@ export interface WholeResultOptions {
   /** The folder for the file: on a disk, because the file saves memory. */
   readonly spoolFolder: string;
   /** Makes the members with the times, after the audio; `null`: there are none. */
-  readonly timestamps: ((timings: JoinedTimings) => string) | null;
+  readonly timestamps: ((timings: JoinedTimings) => Parts) | null;
   /** The name of the member with the audio; `null`: the result is the audio, without JSON around it. */
   readonly audioName: 'audio' | 'audio_base64' | null;
   /** The result cannot be completed. */
@@ -34,15 +34,40 @@ interface Piece {
   readonly onKept: () => void;
 }
 
+/** JSON in UTF-8, part by part: to join those of a long text would stop the thread for a second. */
+export type Parts = readonly Uint8Array[];
+
+/** JSON with other JSON in it: json`{"words":${words}}`. */
+export const json = (texts: TemplateStringsArray, ...inner: readonly Parts[]): Parts =>
+  texts.flatMap((text, at) => [Buffer.from(text), ...(inner[at] ?? [])]);
+
 /** JSON arrays of all words, or characters, and of their times. */
 export interface JoinedTimings {
-  readonly words: string;
-  readonly starts: string;
-  readonly ends: string;
+  readonly words: Parts;
+  readonly starts: Parts;
+  readonly ends: Parts;
 }
 
-/** The members of a JSON array without its brackets, to join arrays. */
-const members = (values: readonly unknown[]): string => JSON.stringify(values).slice(1, -1);
+const PART_UNITS = 32 * 1_024;
+
+/** A JSON array that grows. */
+class GrowingArray {
+  readonly #parts: Uint8Array[] = [];
+  #text = '[';
+  #isEmpty = true;
+
+  add(values: readonly unknown[]): void {
+    this.#text += (this.#isEmpty ? '' : ',') + JSON.stringify(values).slice(1, -1);
+    this.#isEmpty = false;
+    if (this.#text.length < PART_UNITS) return;
+    this.#parts.push(Buffer.from(this.#text));
+    this.#text = '';
+  }
+
+  get ended(): Parts {
+    return [...this.#parts, Buffer.from(`${this.#text}]`)];
+  }
+}
 
 /** A temporary file without a name: it is gone with the process, however the process ends. */
 class ResultSpool {
@@ -116,9 +141,9 @@ export class WholeResult {
   #pieces: Uint8Array[] = [];
   #memoryBytes = 0;
   #head: Uint8Array = new Uint8Array(0);
-  readonly #words: string[] = [];
-  readonly #starts: string[] = [];
-  readonly #ends: string[] = [];
+  readonly #words = new GrowingArray();
+  readonly #starts = new GrowingArray();
+  readonly #ends = new GrowingArray();
   #spool: ResultSpool | null = null;
   #spooling = false;
   #waiting: Piece[] = [];
@@ -174,9 +199,9 @@ export class WholeResult {
 
   addTimings(timings: WordTimings): void {
     if (timings.words.length === 0) return;
-    this.#words.push(members(timings.words));
-    this.#starts.push(members(timings.start_seconds));
-    this.#ends.push(members(timings.end_seconds));
+    this.#words.add(timings.words);
+    this.#starts.add(timings.start_seconds);
+    this.#ends.add(timings.end_seconds);
   }
 
   /** Nothing follows. @param onSealed called with the source to send from: at once, or when the file has everything */
@@ -244,20 +269,20 @@ export class WholeResult {
   #handOver(): void {
     const { audioName } = this.#options;
     const before = [Buffer.from(audioName === null ? '' : `{"${audioName}":"`), this.#head];
-    const after = Buffer.from(audioName === null ? '' : `"${this.#timestampsMember()}}`);
+    const after = audioName === null ? [] : json`"${this.#timestampsMember()}}`;
     const spool = this.#spool;
     this.#onSealed?.(
       spool === null
-        ? piecesSource([...before, ...this.#pieces, after])
+        ? piecesSource([...before, ...this.#pieces, ...after])
         : spoolSource(Buffer.concat(before), spool, after),
     );
   }
 
-  #timestampsMember(): string {
+  #timestampsMember(): Parts {
     const { timestamps } = this.#options;
-    if (timestamps === null) return '';
-    const array = (parts: readonly string[]): string => `[${parts.join(',')}]`;
-    return `,${timestamps({ words: array(this.#words), starts: array(this.#starts), ends: array(this.#ends) })}`;
+    if (timestamps === null) return [];
+    const [words, starts, ends] = [this.#words.ended, this.#starts.ended, this.#ends.ended];
+    return json`,${timestamps({ words, starts, ends })}`;
   }
 
   #fault(error: unknown): void {
@@ -266,17 +291,18 @@ export class WholeResult {
   }
 }
 
-const spoolSource = (before: Uint8Array, spool: ResultSpool, after: Uint8Array): LengthSource => {
+const spoolSource = (before: Uint8Array, spool: ResultSpool, after: Parts): LengthSource => {
+  const rest = piecesSource(after);
   let leftBytes = spool.writtenBytes;
   let begun = false;
   return {
-    byteLength: before.length + spool.writtenBytes + after.length,
+    byteLength: before.length + spool.writtenBytes + rest.byteLength,
     next() {
       if (!begun) {
         begun = true;
         return before;
       }
-      if (leftBytes === 0) return after;
+      if (leftBytes === 0) return rest.next();
       return spool.read().then((bytes) => {
         leftBytes -= bytes.length;
         return bytes;

@@ -17,11 +17,15 @@ import { crc32 } from 'node:zlib';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { readRegular } from '../regular-file.js';
+import { within } from '../within.js';
 import { makeFolder, syncFile, syncFolder } from './sqlite/files.js';
 import { StoreHold } from './sqlite/hold.js';
 import { StoreError, type LedgerEntry } from './store.js';
 
-export type JournalBounds = Pick<Bounds, 'journalSyncMs' | 'journalFileBytes' | 'ledgerRetryMs'>;
+export type JournalBounds = Pick<
+  Bounds,
+  'journalSyncMs' | 'journalFileBytes' | 'ledgerRetryMs' | 'ledgerStallMsMax' | 'ledgerCloseMsMax'
+>;
 
 const folderOf = (dataDir: string): string => join(dataDir, 'journal');
 const refusedIn = (folder: string): string => `${folder}.refused`;
@@ -36,6 +40,9 @@ export const toLine = (entry: LedgerEntry): string => {
 };
 
 const isGood = (line: string): boolean => line.slice(0, 8) === checksum(line.slice(9));
+
+/** `stalled`: the disk does not answer. */
+type JournalFault = 'full' | 'unwritable' | 'stalled';
 
 interface JournalFile {
   readonly path: string;
@@ -68,7 +75,7 @@ export class Journal {
   #abandoned: { readonly path: string; readonly bytes: number } | null = null;
   #running: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #fault: 'full' | 'unwritable' | null = null;
+  #fault: JournalFault | null = null;
   #isClosed = false;
 
   private constructor(folder: string, hold: StoreHold, bounds: JournalBounds, log: Log) {
@@ -108,7 +115,7 @@ export class Journal {
   }
 
   /** Why entries cannot be written now. */
-  get fault(): 'full' | 'unwritable' | null {
+  get fault(): JournalFault | null {
     return this.#fault;
   }
 
@@ -134,14 +141,19 @@ export class Journal {
    *
    * @param end the database has the entries and knows that the writer ended: they are removed; or will never take them: they
    *   are kept under another name; or neither: the next start sends them
+   * @throws {StoreError} the disk does not answer
    */
   async close(end: 'ended' | 'refused' | 'left'): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    await this.#running;
-    await this.#run();
-    await this.#file?.close();
+    const writeRest = async (): Promise<void> => {
+      await this.#running;
+      await this.#run();
+      await this.#file?.close();
+    };
+    if (!(await within(this.#bounds.ledgerCloseMsMax, writeRest())))
+      throw new StoreError('unwritable', `The disk of the journal ${this.#folder} does not answer`);
     if (end === 'ended') remove(this.#folder, this.#hold);
     else if (end === 'refused') keepRefused(this.#folder, this.#hold);
     else this.#hold.release();
@@ -151,7 +163,12 @@ export class Journal {
     if (this.#running !== null || this.#isClosed) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
+      const stall = setTimeout(
+        () => this.#fail('stalled', 'its disk does not answer'),
+        this.#bounds.ledgerStallMsMax,
+      );
       this.#running = this.#run().finally(() => {
+        clearTimeout(stall);
         this.#running = null;
         const delayMs = this.#nextMs();
         if (delayMs !== null) this.#runSoon(delayMs);
@@ -177,15 +194,19 @@ export class Journal {
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       const fault = code === 'ENOSPC' || code === 'EDQUOT' ? 'full' : 'unwritable';
-      if (this.#fault !== fault)
-        this.#log.error({ reason: message }, 'the journal cannot be written: nothing is admitted');
-      this.#fault = fault;
+      this.#fail(fault, message);
       // A part of a line may be there, and the disk may have lost what it did not synchronise, and say so only once: the next
       // file has all of it.
       this.#lines = [...this.#unsynced, ...this.#lines];
       this.#unsynced = [];
       await this.#abandonFile().catch(() => undefined);
     }
+  }
+
+  #fail(fault: JournalFault, reason: string): void {
+    if (this.#fault !== fault)
+      this.#log.error({ reason }, 'the journal cannot be written: nothing is admitted');
+    this.#fault = fault;
   }
 
   /** Its lines are to be written again. Until the next file has them, it stays. */

@@ -95,7 +95,7 @@ export type CommitResult =
 /** Keeps entries on the local disk until the store has them. */
 export interface EntryJournal {
   /** Why entries cannot be kept now. */
-  readonly fault: StoreFault | null;
+  readonly fault: LedgerFault | null;
   /** Where it stays, after the close, if the store has refused entries. */
   readonly refusedFolder: string;
   append(entry: LedgerEntry): void;

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeFault } from '../fault.js';
+import { lineAbout } from '../fault.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -211,7 +211,7 @@ export class Lexicons {
       } catch (error) {
         if (!this.#isClosed)
           this.#parts.log.error(
-            describeFault(error),
+            { reason: lineAbout((error as Error).message) },
             'the lexicons could not be read: the previous ones stay in use',
           );
       }

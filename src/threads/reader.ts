@@ -52,16 +52,29 @@ export interface ReaderParts<Mail extends object, Answer> {
 }
 
 /**
+ * Threads that were ended inside a call of the system, as on a mount that does not answer. Each keeps one of the four threads
+ * by which the whole process uses files. `node:worker_threads` cannot end it.
+ */
+const stuck = new Set<Worker>();
+/** With more of them no reading begins. */
+const STUCK_MAX = 2;
+
+/** An exit would wait for them. */
+export const readersHang = (): boolean => stuck.size > 0;
+
+/**
  * Runs one thread to its answer. Files that it leaves open after a loss are closed.
  *
  * @returns its answer, or the item at which it ended
- * @throws the thread ended while it read no item; the reason of `signal`
+ * @throws the thread ended while it read no item; earlier ones still wait for a file system; the reason of `signal`
  */
 export const readInThread = <Mail extends object, Answer>(
   parts: ReaderParts<Mail, Answer>,
 ): Promise<{ readonly answer: Answer } | { readonly loss: ReadLoss }> =>
   new Promise((resolve, reject) => {
     parts.signal?.throwIfAborted();
+    if (stuck.size > STUCK_MAX)
+      throw new Error('a file system does not answer earlier readings: mend or unmount it, then reload');
     const { entry, workerData, what, heapMiBMax, itemMsMax, otherMsMax, onMail, signal } = parts;
     const watchdog = new Watchdog(parts.bounds, monotonicMs);
     const thread = new Worker(entry, {
@@ -77,8 +90,10 @@ export const readInThread = <Mail extends object, Answer>(
       if (reading === null) reject(error);
       else resolve({ loss: { item: reading, kind, fault: error.message.split('\n')[0]! } });
     };
-    // An end inside a call of the system waits for that.
-    const end = (): void => void thread.terminate();
+    const end = (): void => {
+      stuck.add(thread);
+      void thread.terminate();
+    };
     const expect = (): (() => void) => {
       const [name, msMax] = reading === null ? [`the ${what}`, otherMsMax] : ['it', itemMsMax];
       return watchdog.expect(msMax, () => {
@@ -111,6 +126,7 @@ export const readInThread = <Mail extends object, Answer>(
     });
     thread.once('error', (error: Error) => (fault = error));
     thread.once('exit', (code) => {
+      stuck.delete(thread);
       signal?.removeEventListener('abort', onAbort);
       for (const file of files) close(file, () => undefined);
       const isMemory = fault?.code === 'ERR_WORKER_OUT_OF_MEMORY';

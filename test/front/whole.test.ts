@@ -4,6 +4,10 @@ import { header, RawClient } from '../support/raw-client.js';
 import { eventually, requestLines, speak, startFront } from '../support/front-server.js';
 import { smallDisk } from '../support/small-disk.js';
 import { pause } from '../support/waiting.js';
+import { limits } from '../../src/limits.js';
+import { KeyedBudget } from '../../src/byte-budget.js';
+import type { Services } from '../../src/front/services.js';
+import { json, WholeResult } from '../../src/front/whole-result.js';
 
 interface Body {
   audio: string;
@@ -200,4 +204,27 @@ t.test('large answers without speech arrive whole one after the other', async (t
     t.equal(response.status, 200);
     t.equal((JSON.parse(response.body.toString()) as { openapi: string }).openapi.split('.')[0], '3');
   }
+});
+
+t.test('the times of half a million characters are handed over in small parts', async (t) => {
+  const budget = new KeyedBudget(1e9, 1e9);
+  const budgets = { resultBudget: budget, spoolBudget: budget, spoolFileBudget: budget };
+  const result = new WholeResult({ bounds: limits, ...budgets } as unknown as Services, {
+    ...{ account: 'a', spoolFolder: '', audioName: 'audio', onFault: (error) => t.error(error) },
+    timestamps: ({ words, starts, ends }) => json`"w":${words},"s":${starts},"e":${ends}`,
+  });
+  const words = Array<string>(500).fill('\u00ad');
+  const times = Array<number>(500).fill(1_234.567);
+  for (let i = 0; i < 1_000; i++) result.addTimings({ words, start_seconds: times, end_seconds: times });
+  const parts: Uint8Array[] = [];
+  result.seal((source) => {
+    for (let bytes = 0; bytes < source.byteLength; bytes += parts.at(-1)!.length)
+      parts.push(source.next() as Uint8Array);
+  });
+  const made = JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown[]>;
+  t.same([made['w']!.length, made['s']!.length, made['e']!.at(-1)], [500_000, 500_000, 1_234.567]);
+  const largest = Math.max(...parts.map(({ length }) => length));
+  t.ok(largest < 128 * 1_024, `${largest} bytes`);
+  result.close();
+  t.end();
 });

@@ -148,6 +148,31 @@ t.test(
   },
 );
 
+t.test('a disk that does not answer is a fault until it does; a close does not wait for it', async (t) => {
+  const dataDir = memoryFolder(t);
+  const probe = await open(join(dataDir, 'probe'), 'w');
+  const handles = Object.getPrototypeOf(probe) as FileHandle;
+  await probe.close();
+  const datasync: (this: FileHandle) => Promise<void> = Reflect.get(handles, 'datasync');
+  const { promise: answered, resolve: answers } = Promise.withResolvers<null>();
+  t.intercept(handles, 'datasync', {
+    async value(this: FileHandle) {
+      await answered;
+      return datasync.call(this);
+    },
+  });
+  const impatient = { ...bounds, ledgerStallMsMax: 20, ledgerCloseMsMax: 20 };
+  const hung = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, impatient, log);
+  const other = Journal.create(dataDir, { writer: WRITER + 1, storeId: 'one' }, impatient, log);
+  for (const journal of [hung, other]) journal.append(entryOf(1));
+  await eventually(() => hung.fault === 'stalled' && other.fault === 'stalled');
+  await t.rejects(other.close('left'), /The disk of the journal .* does not answer/);
+  answers(null);
+  await eventually(() => hung.fault === null);
+  await hung.close('left');
+  t.strictSame(numbersLeft(dataDir), [1]);
+});
+
 /** A journal of 25 entries in three files. */
 const leave = async (dataDir: string): Promise<string> => {
   const journal = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
