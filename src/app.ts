@@ -25,7 +25,7 @@ import { CertificateError, readCertificate, warnOfCertificate } from './front/ce
 import { chooseDevice, logDevice } from './threads/device.js';
 import { shareEspeakData } from './threads/espeak-data.js';
 import { lexiconFolder, Lexicons } from './threads/lexicons.js';
-import { readersHang } from './threads/reader.js';
+import { endReaders } from './threads/reader.js';
 import { addHungPack, readVoices, type Voices } from './threads/voices.js';
 import { VoiceReload, logFindings } from './threads/reload.js';
 import type { Readiness } from './front/specification.js';
@@ -449,11 +449,11 @@ export class App {
     await console?.close();
     const clean = await this.#stages.dispatcher.close(this.#stages.bounds.stepEndMsMax);
     await this.#stages.history?.close();
-    await this.#stages.store.close();
+    const storeEnded = await this.#stages.store.close();
     // Last: until here it answers that the service is draining.
     await this.#stages.ops.close();
     this.#eventLoop.close();
     this.#heapTrim?.close();
-    return clean && !readersHang();
+    return (await endReaders()) && clean && storeEnded;
   }
 }

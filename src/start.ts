@@ -11,6 +11,7 @@ import { ConfigError, readConfig } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
 import { ListenError } from './front/listener.js';
+import { endReaders, UnansweredError } from './threads/reader.js';
 import { VoicesHangError } from './threads/synthesis-pool.js';
 import { MachineError } from './plan.js';
 import { createLog, loadTerminal, type ProcessLog } from './log.js';
@@ -37,6 +38,7 @@ const expected = [
   ListenError,
   VoicePackError,
   VoicesHangError,
+  UnansweredError,
 ];
 
 /** Exists once the configuration is read. */
@@ -45,7 +47,7 @@ let processLog: ProcessLog | undefined;
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 const fail = async (error: unknown): Promise<never> => {
-  const canExit = (await processLog?.end()) ?? true;
+  const canExit = ((await processLog?.end()) ?? true) && (await endReaders());
   // A terminal that takes nothing blocks the write below: the default actions of the signals still end the process.
   for (const signal of signals) process.removeAllListeners(signal);
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
@@ -171,7 +173,7 @@ const main = async (): Promise<void> => {
   const start = App.start({ ...{ config, log, onFirstKey, onStoreWait }, stopping: stopping.signal });
   const { app, claimUrl, ...ports } = await start.catch(async (error: unknown): Promise<never> => {
     if (error !== stopping.signal.reason) throw error;
-    if (await endLog()) process.exit(0);
+    if ((await endLog()) && (await endReaders())) process.exit(0);
     endBySignal();
     return new Promise(() => undefined);
   });

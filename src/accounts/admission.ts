@@ -54,7 +54,7 @@ export const phrases: Readonly<Record<LedgerFault, string>> = {
   unfit: 'the store does not take one of the values',
   unusable: 'the store refuses to work: see the log',
   behind: 'the disk of the store is too slow for what is to be written',
-  stalled: 'the disk of the store does not answer',
+  stalled: 'the disk of the store, or of its journal in DATA_DIR, does not answer',
   restarting: 'the thread that writes the store is starting again',
 };
 

@@ -141,10 +141,10 @@ export class Journal {
    *
    * @param end the database has the entries and knows that the writer ended: they are removed; or will never take them: they
    *   are kept under another name; or neither: the next start sends them
-   * @throws {StoreError} the disk does not answer
+   * @returns false if the disk does not answer: an exit of the process would wait for it
    */
-  async close(end: 'ended' | 'refused' | 'left'): Promise<void> {
-    if (this.#isClosed) return;
+  async close(end: 'ended' | 'refused' | 'left'): Promise<boolean> {
+    if (this.#isClosed) return true;
     this.#isClosed = true;
     clearTimeout(this.#timer);
     const writeRest = async (): Promise<void> => {
@@ -152,11 +152,14 @@ export class Journal {
       await this.#run();
       await this.#file?.close();
     };
-    if (!(await within(this.#bounds.ledgerCloseMsMax, writeRest())))
-      throw new StoreError('unwritable', `The disk of the journal ${this.#folder} does not answer`);
+    if (!(await within(this.#bounds.ledgerCloseMsMax, writeRest()))) {
+      this.#log.error({ folder: this.#folder }, 'the journal is left as it is: its disk does not answer');
+      return false;
+    }
     if (end === 'ended') remove(this.#folder, this.#hold);
     else if (end === 'refused') keepRefused(this.#folder, this.#hold);
     else this.#hold.release();
+    return true;
   }
 
   #runSoon(ms: number): void {
@@ -263,7 +266,10 @@ export class Journal {
   async #sync(): Promise<void> {
     const last = this.#written;
     const bytes = this.#fileBytes;
-    if (!this.#isFolderSynced) syncFolder(this.#folder);
+    if (!this.#isFolderSynced) {
+      await using folder = await open(this.#folder);
+      await folder.sync();
+    }
     this.#isFolderSynced = true;
     await this.#file?.datasync();
     this.#synced = last;

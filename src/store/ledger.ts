@@ -263,12 +263,14 @@ export const openStore = async (driver: StoreDriver, bounds: LedgerBounds & Rese
     reservations,
     onCommitted: sharing && (() => sharing.answered()),
   });
-  let closed: Promise<void> | undefined;
-  const close = async (): Promise<void> => {
+  let closed: Promise<boolean> | undefined;
+  const close = async (): Promise<boolean> => {
     reservations?.close();
     await ledger.close();
-    await sharing?.close(ledger.entriesRefused > 0 ? 'refused' : ledger.queued > 0 ? 'left' : 'durable');
+    const end = ledger.entriesRefused > 0 ? 'refused' : ledger.queued > 0 ? 'left' : 'durable';
+    const canExit = (await sharing?.close(end)) ?? true;
     await reader.close();
+    return canExit;
   };
   return {
     reader,
@@ -279,8 +281,8 @@ export const openStore = async (driver: StoreDriver, bounds: LedgerBounds & Rese
     get entriesRefused(): number {
       return ledger.entriesRefused + (sharing?.entriesRefused ?? 0);
     },
-    /** Makes the ledger durable, see `Ledger.close`, and lets go of the store. Idempotent. */
-    close: (): Promise<void> => (closed ??= close()),
+    /** Makes the ledger durable, see `Ledger.close`, and lets go of the store. Idempotent. @returns as `Sharing.close` */
+    close: (): Promise<boolean> => (closed ??= close()),
   };
 };
 

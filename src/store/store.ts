@@ -110,8 +110,11 @@ export interface Sharing {
   readonly entriesRefused: number;
   /** The database took a commit of this process. */
   answered(): void;
-  /** @param end what became of the entries: they are in the store, only in the journal, or refused */
-  close(end: 'durable' | 'left' | 'refused'): Promise<void>;
+  /**
+   * @param end what became of the entries: they are in the store, only in the journal, or refused
+   * @returns false if the disk of the journal does not answer
+   */
+  close(end: 'durable' | 'left' | 'refused'): Promise<boolean>;
 }
 
 /** Makes entries durable. The ledger gives it one batch at a time, and replaces it once it has ended. */

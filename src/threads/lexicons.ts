@@ -4,12 +4,12 @@
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { lineAbout } from '../fault.js';
+import { describeFault } from '../fault.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { Lexicon, type LexiconEntry } from '../text/lexicon.js';
-import { readInThread } from './reader.js';
+import { readFilesInThread, UnansweredError } from './reader.js';
 
 /** What a lexicon applies to. The folder of its file decides. */
 export type Scope =
@@ -211,7 +211,7 @@ export class Lexicons {
       } catch (error) {
         if (!this.#isClosed)
           this.#parts.log.error(
-            { reason: lineAbout((error as Error).message) },
+            error instanceof UnansweredError ? { reason: error.message } : describeFault(error),
             'the lexicons could not be read: the previous ones stay in use',
           );
       }
@@ -231,17 +231,10 @@ export class Lexicons {
       return;
     }
     const refused: LexiconFinding[] = [];
-    let read = await this.#readOnce(refused);
-    while ('loss' in read) {
-      const { item, fault } = read.loss;
-      refused.push({ path: item.path, line: 1, fault: `${fault}: the file is left out` });
-      if (refused.length > LOSSES_MAX) {
-        for (const { path, fault: why } of refused) log.warn({ file: path, fault: why }, 'lexicon');
-        throw new Error('too many files end the thread that reads them');
-      }
-      read = await this.#readOnce(refused);
-    }
-    const { done, scopes, crowded } = read.answer;
+    const { done, scopes, crowded } = await this.#readPast(refused).catch((error: unknown) => {
+      for (const { path, fault } of refused) log.warn({ file: path, fault }, 'lexicon');
+      throw error;
+    });
     for (const change of this.#changes) change(scopes);
     this.#scopes = scopes;
     this.#missed.clear();
@@ -254,11 +247,22 @@ export class Lexicons {
     log.info({ files: done.files, entries, ...(faults > 0 && { faults }) }, 'lexicons read');
   }
 
+  /** Leaves out the files that end the thread: they are added to `refused`. */
+  async #readPast(refused: LexiconFinding[]) {
+    for (;;) {
+      const read = await this.#readOnce(refused);
+      if (!('loss' in read)) return read.answer;
+      const { item, fault } = read.loss;
+      refused.push({ path: item.path, line: 1, fault: `${fault}: the file is left out` });
+      if (refused.length > LOSSES_MAX) throw new Error('too many files end the thread that reads them');
+    }
+  }
+
   #readOnce(refused: readonly LexiconFinding[]) {
     const { folder, bounds, entry } = this.#parts;
     const scopes = new Map<string, Lexicon>();
     const crowded = new Set<string>();
-    return readInThread({
+    return readFilesInThread({
       ...{ entry, what: 'lexicons', bounds, signal: this.#closing.signal },
       workerData: { folder, refused, bounds } satisfies LexiconThreadData,
       ...{ heapMiBMax: HEAP_MIB, itemMsMax: bounds.lexiconReadMsMax, otherMsMax: bounds.lexiconReadMsMax },

@@ -6,6 +6,7 @@ import { close } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { Bounds } from '../limits.js';
 import { monotonicMs } from '../monotonic.js';
+import { within } from '../within.js';
 import { Watchdog } from './watchdog.js';
 
 /** What a thread reads: a pack, or a file. */
@@ -52,29 +53,33 @@ export interface ReaderParts<Mail extends object, Answer> {
 }
 
 /**
- * Threads that were ended inside a call of the system, as on a mount that does not answer. Each keeps one of the four threads
- * by which the whole process uses files. `node:worker_threads` cannot end it.
+ * Threads that have not ended. A call of the system that does not return, as on a mount that does not answer, keeps its thread
+ * here, and one of the four by which the whole process uses files. Nothing can end it.
  */
-const stuck = new Set<Worker>();
-/** With more of them no reading begins. */
-const STUCK_MAX = 2;
+const live = new Set<Worker>();
+/** With so many no reading of files begins. Voices and lexicons are read at once. */
+const LIVE_MAX = 3;
 
-/** An exit would wait for them. */
-export const readersHang = (): boolean => stuck.size > 0;
+/** A file system does not answer. The message quotes no text. */
+export class UnansweredError extends Error {
+  override readonly name = 'UnansweredError';
+}
+
+/** Ends all readings. @returns false if one does not end: an exit of the process would wait for it */
+export const endReaders = (msMax = 1_000): Promise<boolean> =>
+  within(msMax, Promise.all([...live].map((thread) => thread.terminate())));
 
 /**
  * Runs one thread to its answer. Files that it leaves open after a loss are closed.
  *
  * @returns its answer, or the item at which it ended
- * @throws the thread ended while it read no item; earlier ones still wait for a file system; the reason of `signal`
+ * @throws the thread ended while it read no item; the reason of `signal`
  */
 export const readInThread = <Mail extends object, Answer>(
   parts: ReaderParts<Mail, Answer>,
 ): Promise<{ readonly answer: Answer } | { readonly loss: ReadLoss }> =>
   new Promise((resolve, reject) => {
     parts.signal?.throwIfAborted();
-    if (stuck.size > STUCK_MAX)
-      throw new Error('a file system does not answer earlier readings: mend or unmount it, then reload');
     const { entry, workerData, what, heapMiBMax, itemMsMax, otherMsMax, onMail, signal } = parts;
     const watchdog = new Watchdog(parts.bounds, monotonicMs);
     const thread = new Worker(entry, {
@@ -90,10 +95,9 @@ export const readInThread = <Mail extends object, Answer>(
       if (reading === null) reject(error);
       else resolve({ loss: { item: reading, kind, fault: error.message.split('\n')[0]! } });
     };
-    const end = (): void => {
-      stuck.add(thread);
-      void thread.terminate();
-    };
+    live.add(thread);
+    // An end inside a call of the system waits for that.
+    const end = (): void => void thread.terminate();
     const expect = (): (() => void) => {
       const [name, msMax] = reading === null ? [`the ${what}`, otherMsMax] : ['it', itemMsMax];
       return watchdog.expect(msMax, () => {
@@ -126,7 +130,7 @@ export const readInThread = <Mail extends object, Answer>(
     });
     thread.once('error', (error: Error) => (fault = error));
     thread.once('exit', (code) => {
-      stuck.delete(thread);
+      live.delete(thread);
       signal?.removeEventListener('abort', onAbort);
       for (const file of files) close(file, () => undefined);
       const isMemory = fault?.code === 'ERR_WORKER_OUT_OF_MEMORY';
@@ -134,3 +138,14 @@ export const readInThread = <Mail extends object, Answer>(
       else lose('other', fault ?? new Error(`the thread that reads the ${what} ended with code ${code}`));
     });
   });
+
+/**
+ * The same for what reads files.
+ *
+ * @throws {UnansweredError} too many earlier threads wait for a file system
+ */
+export const readFilesInThread = async <Mail extends object, Answer>(parts: ReaderParts<Mail, Answer>) => {
+  if (live.size < LIVE_MAX) return readInThread(parts);
+  const why = 'because a file system does not answer: mend or unmount it, then reload';
+  throw new UnansweredError(`${live.size} earlier readings have not ended, ${why}`);
+};

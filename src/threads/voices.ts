@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { lineAbout } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import { readRegular } from '../regular-file.js';
-import { readInThread, type ReadLoss } from './reader.js';
+import { readFilesInThread, type ReadLoss } from './reader.js';
 
 /** Packs that made a thread hang and are remembered, besides the newest. */
 const HUNG_PACKS_MAX = 1_000;
@@ -225,7 +225,7 @@ export const readVoices = async (
   const refused: RefusedPack[] = [];
   const { voiceReadMsMax, voiceTrialMsMax, voiceReadHeapMiBMax } = data.bounds;
   for (;;) {
-    const read = await readInThread({
+    const read = await readFilesInThread({
       ...{ entry, what: 'voices', bounds: data.bounds },
       workerData: { ...data, refused } satisfies PacksThreadData,
       heapMiBMax: voiceReadHeapMiBMax,

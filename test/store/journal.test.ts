@@ -161,15 +161,16 @@ t.test('a disk that does not answer is a fault until it does; a close does not w
       return datasync.call(this);
     },
   });
-  const impatient = { ...bounds, ledgerStallMsMax: 20, ledgerCloseMsMax: 20 };
-  const hung = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, impatient, log);
-  const other = Journal.create(dataDir, { writer: WRITER + 1, storeId: 'one' }, impatient, log);
+  const watched = { ...bounds, ledgerStallMsMax: 20, ledgerCloseMsMax: 20_000 };
+  const hung = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, watched, log);
+  const hurried = { ...watched, ledgerCloseMsMax: 20 };
+  const other = Journal.create(dataDir, { writer: WRITER + 1, storeId: 'one' }, hurried, log);
   for (const journal of [hung, other]) journal.append(entryOf(1));
   await eventually(() => hung.fault === 'stalled' && other.fault === 'stalled');
-  await t.rejects(other.close('left'), /The disk of the journal .* does not answer/);
+  t.equal(await other.close('left'), false);
   answers(null);
   await eventually(() => hung.fault === null);
-  await hung.close('left');
+  t.equal(await hung.close('left'), true);
   t.strictSame(numbersLeft(dataDir), [1]);
 });
 

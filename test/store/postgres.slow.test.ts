@@ -544,7 +544,8 @@ if (hasPostgres()) {
   t.test('a database that cannot hold all letters gets no store', async (t) => {
     const name = 'latin';
     await server.execute('postgres', `CREATE DATABASE ${name} ENCODING 'LATIN1' TEMPLATE template0`);
-    const driver = postgresStore(server.urlOf(name), temporaryFolder(t), limits);
+    const patient = { ...limits, storeConnectMsMax: 20_000 };
+    const driver = postgresStore(server.urlOf(name), temporaryFolder(t), patient);
     await t.rejects(async () => driver.openReader(1), { fault: 'unusable', message: /LATIN1.*UTF8/ });
     const [row] = await server.execute(name, `SELECT to_regclass('${SCHEMA}.version')::text AS name`);
     t.equal(row?.['name'], null, 'no table is made');

@@ -2,5 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 
-const { length } = await readFile((workerData as { readonly path: string }).path);
+const { path } = workerData as { readonly path: string };
+parentPort!.postMessage({ reading: { name: path, path }, files: [] });
+const { length } = await readFile(path);
 parentPort!.postMessage({ length });

@@ -163,12 +163,13 @@ export class PostgresSharing implements Sharing {
     this.#answeredAtMs = nowMs;
   }
 
-  async close(end: 'durable' | 'left' | 'refused'): Promise<void> {
+  async close(end: 'durable' | 'left' | 'refused'): Promise<boolean> {
     clearInterval(this.#timer);
     // The journal stays until the writer has ended: the next start ends a writer that has a journal.
-    if (end !== 'durable') await this.journal.close(end);
-    else await this.journal.close((await this.#end()) ? 'ended' : 'left');
+    const left = end !== 'durable' ? end : (await this.#end()) ? 'ended' : 'left';
+    const canExit = await this.journal.close(left);
     await this.#connection.close();
+    return canExit;
   }
 
   /**
