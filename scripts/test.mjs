@@ -185,7 +185,7 @@ const job = async (waiting) => {
   await end();
 };
 
-/** Of the sweeps, one in so many runs each day. */
+/** Each sweep runs on one day of so many. */
 const sweepDays = 4;
 
 /** @returns {string[]} the files of a suite, in order */

@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.js';
 import { replyError } from './reply.js';
 import { ResponseSender, type ResponseHead } from './response-sender.js';
 import type { Responder } from './speech-route.js';
-import { json, WholeResult, type JoinedTimings, type Parts } from './whole-result.js';
+import { jsonParts, WholeResult, type JoinedTimings, type Parts } from './whole-result.js';
 
 /** Frames of a framing, without those that only WebSockets have. */
 interface FrameHandlers {
@@ -120,7 +120,7 @@ const specificationShape: WholeShape = {
   contentType: 'application/json',
   audioName: 'audio',
   timestamps: ({ words, starts, ends }) =>
-    json`"timestamps":{"words":${words},"start_seconds":${starts},"end_seconds":${ends}}`,
+    jsonParts`"timestamps":{"words":${words},"start_seconds":${starts},"end_seconds":${ends}}`,
 };
 
 /** `POST /v1/tts`, by default. Frames are pieces that concatenate: base64 text, or bytes of a file. */

@@ -7,7 +7,7 @@ import { pause } from '../support/waiting.js';
 import { limits } from '../../src/limits.js';
 import { KeyedBudget } from '../../src/byte-budget.js';
 import type { Services } from '../../src/front/services.js';
-import { json, WholeResult } from '../../src/front/whole-result.js';
+import { jsonParts, WholeResult } from '../../src/front/whole-result.js';
 
 interface Body {
   audio: string;
@@ -211,7 +211,7 @@ t.test('the times of half a million characters are handed over in small parts', 
   const budgets = { resultBudget: budget, spoolBudget: budget, spoolFileBudget: budget };
   const result = new WholeResult({ bounds: limits, ...budgets } as unknown as Services, {
     ...{ account: 'a', spoolFolder: '', audioName: 'audio', onFault: (error) => t.error(error) },
-    timestamps: ({ words, starts, ends }) => json`"w":${words},"s":${starts},"e":${ends}`,
+    timestamps: ({ words, starts, ends }) => jsonParts`"w":${words},"s":${starts},"e":${ends}`,
   });
   const words = Array<string>(500).fill('\u00ad');
   const times = Array<number>(500).fill(1_234.567);

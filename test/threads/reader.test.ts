@@ -20,7 +20,7 @@ t.test('files that do not answer leave one of the threads of the process for all
   const folder = t.testdir();
   const file = join(folder, 'file');
   writeFileSync(file, 'twelve bytes');
-  // Until somebody writes, an open of it does not return.
+  // Opening a pipe for reading blocks until another process opens it for writing.
   const hung = ['a', 'b', 'c'].map((name) => join(folder, name));
   execFileSync('mkfifo', hung);
   for (const path of hung.slice(1))

@@ -5,7 +5,7 @@ import type { HttpDialectConfig } from '../../config.js';
 import { replyError, replyRefused } from '../../front/reply.js';
 import { keyIn, type RequestHead } from '../../front/request-head.js';
 import { lineResponder, wholeResponder, type WholeShape } from '../../front/responders.js';
-import { json } from '../../front/whole-result.js';
+import { jsonParts } from '../../front/whole-result.js';
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
 import { speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
@@ -30,8 +30,8 @@ const timedShape: WholeShape = {
   contentType: 'application/json',
   audioName: 'audio_base64',
   timestamps({ words, starts, ends }) {
-    const alignment = json`{"characters":${words},"character_start_times_seconds":${starts},"character_end_times_seconds":${ends}}`;
-    return json`"alignment":${alignment},"normalized_alignment":${alignment}`;
+    const alignment = jsonParts`{"characters":${words},"character_start_times_seconds":${starts},"character_end_times_seconds":${ends}}`;
+    return jsonParts`"alignment":${alignment},"normalized_alignment":${alignment}`;
   },
 };
 

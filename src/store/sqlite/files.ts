@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Milliseconds after which a file that nobody changed is one that a killed command left. */
+/** A killed command left a temporary file that has not changed for so many milliseconds. */
 const LEFT_MS = 3_600_000;
 
 /** When root creates a file in the folder of another user, the service of that user must be able to open it. */
