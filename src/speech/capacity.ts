@@ -85,7 +85,7 @@ const CALM_MS = 5_000;
  */
 const terms = {
   usual: { firstAudioMsMax: 150, inHandMs: 1_600, promised: 0.9 },
-  burst: { firstAudioMsMax: 1_000, inHandMs: 1_000, promised: 0.7 },
+  burst: { firstAudioMsMax: 1_000, inHandMs: 1_000, promised: 0.65 },
   small: { firstAudioMsMax: 1_000, inHandMs: 500, promised: 0.9 },
 } as const;
 type Terms = keyof typeof terms;
@@ -102,7 +102,7 @@ const HORIZONS = [...Array.from({ length: 24 }, (_, second) => second + 1), 32, 
 const SMALL_SECONDS = 24;
 
 /** The counted demands are used for this long; utterances admitted meanwhile are added to them. */
-const COUNT_KEPT_MS = 10;
+const COUNT_KEPT_MS = 20;
 /** And for so long for each demand beyond 50. Counting one takes about 1 us, so a count of 50 takes less than a refusal does. */
 const DEMAND_KEPT_MS = 0.02;
 

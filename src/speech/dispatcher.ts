@@ -178,7 +178,7 @@ export class Dispatcher implements Speech {
           ...{ refusals: this.#refusals, ...refusal },
           ...{ voiceMsPerSecond: 1_000 * cpu, encodingMsPerSecond, firstStepMs },
         },
-        'the machine cannot make more speech in time: further utterances are refused',
+        'an utterance was refused: the speech that is asked for within the next seconds would take more CPU time than is promised',
       );
       this.#refusals = 0;
       this.#refusalsLoggedMs = nowMs;

@@ -335,7 +335,7 @@ t.test('an utterance that is admitted counts at once, one that is over no more',
   capacity.freed();
   t.equal(capacity.refusal(demand(), 1_005), null);
   t.ok(capacity.fullness(1_005).ratio > 0);
-  t.equal(capacity.fullness(1_015).ratio, 0, 'counted anew, without the one that never began');
+  t.equal(capacity.fullness(1_025).ratio, 0, 'counted again, without the one that never began');
   t.end();
 });
 

@@ -6,6 +6,7 @@
  *                               --another file--> opened again
  */
 import type { DatabaseSync } from 'node:sqlite';
+import { monotonicMs } from '../../monotonic.js';
 import { StoreError } from '../store.js';
 import {
   identityOf,
@@ -30,24 +31,29 @@ export class SqliteConnection<T> {
   readonly #dataDir: string;
   readonly #bounds: SqliteBounds;
   readonly #busyMsMax: number;
+  readonly #trustMs: number;
   readonly #prepare: (database: DatabaseSync) => T;
   #opened: Opened<T> | null = null;
+  #foundMs = Number.NEGATIVE_INFINITY;
 
   /**
    * Opens nothing yet.
    *
    * @param busyMsMax how long a statement waits for the write of another process
    * @param prepare makes the argument of the work, once for each file that is opened
+   * @param trustMs for so long a use does not look for the file again
    */
   constructor(
     dataDir: string,
     bounds: SqliteBounds,
     busyMsMax: number,
     prepare: (database: DatabaseSync) => T,
+    trustMs = 0,
   ) {
     this.#dataDir = dataDir;
     this.#bounds = bounds;
     this.#busyMsMax = busyMsMax;
+    this.#trustMs = trustMs;
     this.#prepare = prepare;
   }
 
@@ -68,6 +74,11 @@ export class SqliteConnection<T> {
     });
   }
 
+  /** The next use looks for the file at once. */
+  recheck(): void {
+    this.#foundMs = Number.NEGATIVE_INFINITY;
+  }
+
   /** Idempotent. */
   close(): void {
     this.#opened?.database.close();
@@ -76,12 +87,17 @@ export class SqliteConnection<T> {
 
   #current(): Opened<T> {
     const opened = this.#opened;
+    const nowMs = monotonicMs();
     if (opened !== null) {
-      if (this.#isInPlace(opened)) return opened;
-      this.#refuseLeftLog(opened);
-      this.close();
+      if (nowMs - this.#foundMs < this.#trustMs) return opened;
+      if (!this.#isInPlace(opened)) {
+        this.#refuseLeftLog(opened);
+        this.close();
+      }
     }
-    return (this.#opened = this.#open());
+    this.#opened ??= this.#open();
+    this.#foundMs = nowMs;
+    return this.#opened;
   }
 
   #isInPlace({ file, log, shared }: Opened<T>): boolean {
