@@ -26,7 +26,7 @@ import { usageOf } from './usage.js';
 import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
 
 export interface StoreUnderTest {
-  /** Of a store that does not exist yet, and is removed with the test. */
+  /** Of a store that is removed with the test, or emptied for the next one. */
   readonly driver: StoreDriver;
   /** Resolves when readers see what was committed so far. An embedded store has nothing to wait for. */
   readonly settled?: () => Promise<void>;
@@ -62,7 +62,9 @@ const creditOf = (balance: number, committedEntry = 0, spent = 0): CreditState =
 
 export const storeSuite = (
   name: string,
+  /** An empty store, which may exist. */
   create: (t: Test) => StoreUnderTest | Promise<StoreUnderTest>,
+  createNone = create,
 ): void => {
   const open = async (t: Test) => {
     const { driver, settled = async () => undefined } = await create(t);
@@ -378,7 +380,7 @@ export const storeSuite = (
   });
 
   t.test(`${name}: asked about a store that does not exist, it creates none`, async (t) => {
-    const { driver } = await create(t);
+    const { driver } = await createNone(t);
     const refused = async (work: () => unknown) => {
       const error: unknown = await (async () => work())().catch((reason: unknown) => reason);
       t.ok(error instanceof StoreError && error.fault === 'missing', String(error));
@@ -431,13 +433,13 @@ export const storeSuite = (
     const random = seededRandom(77);
     const startMs = 1_760_000_000_000;
     const writer = newWriter();
-    const entries = randomEntries({ random, count: 3_000, writer, startMs, spanMs: 40 * HOUR_MS });
+    const entries = randomEntries({ random, count: 1_000, writer, startMs, spanMs: 40 * HOUR_MS });
     const thread = startWriter();
     t.match(await thread.commit(entries), { ok: true });
     t.match(await thread.commit(entries.slice(100, 200)), { ok: true }, 'skipped, and not summed up again');
     const hour = Math.ceil(startMs / HOUR_MS) * HOUR_MS;
     const periods = [0, startMs, hour, hour + 1, hour - 1, hour + 10.5 * HOUR_MS, startMs + 50 * HOUR_MS];
-    for (const { atMs } of entries.slice(0, 20)) periods.push(atMs, atMs + 1);
+    for (const { atMs } of entries.slice(0, 5)) periods.push(atMs, atMs + 1);
     for (const sinceMs of periods) {
       const expected = [1, 3, 2].map((keyId) => sumUp(entries, keyId, sinceMs));
       const found = await readUsage(driver, { account: null, sinceMs });
