@@ -17,16 +17,11 @@ import { SCRIPTED, startService, until, type TestService } from '../support/serv
 import { listen, proseOf } from '../support/speech-oracle.js';
 import { missingTool } from '../support/tools.js';
 
-// At once: most of the time they wait.
-t.jobs = 3;
+const start = (t: Test, dataDir: string) => startService(t, { DATA_DIR: dataDir }, SCRIPTED);
 
-const startWith = async (t: Test, dataDir: string) => {
-  const [key = ''] = await createKeys(dataDir, [['payer', 100_000]]);
-  const env = { DATA_DIR: dataDir, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
-  return { service: await startService(t, env, SCRIPTED), key };
-};
-
-const folder = (t: Test) => join(temporaryFolder(t), 'data');
+/** A key of a new account that has 100,000 credits. */
+const keyOf = async (dataDir: string, account: string): Promise<string> =>
+  (await createKeys(dataDir, [[account, 100_000]]))[0]!;
 
 /** The reasons of `/readyz`; `null` while the service is ready. */
 const reasonsOf = async (service: TestService): Promise<string | null> => {
@@ -55,15 +50,18 @@ const recovers = async (t: Test, service: TestService, key: string) => {
   t.ok(await until(async () => (await speech()).status === 200), 'it recovers by itself');
 };
 
-const balanceBecomes = async (t: Test, dataDir: string, expected: number, why: string) => {
-  const payer = () => balances(dataDir).find(({ name }) => name === 'payer');
+const balanceBecomes = async (t: Test, dataDir: string, account: string, expected: number, why: string) => {
+  const payer = () => balances(dataDir).find(({ name }) => name === account);
   await until(() => payer()?.balance === expected);
   t.match(payer(), { balance: expected, sum: expected }, why);
 };
 
+const dataDir = join(temporaryFolder(t), 'data');
+await keyOf(dataDir, 'first');
+const service = await start(t, dataDir);
+
 void t.test('the store is locked by another process', async (t) => {
-  const dataDir = folder(t);
-  const { service, key } = await startWith(t, dataDir);
+  const key = await keyOf(dataDir, 'locked');
   const text = proseOf(900);
   // During a request, whose charge then has to wait.
   const client = await RawClient.open(service.port);
@@ -72,27 +70,27 @@ void t.test('the store is locked by another process', async (t) => {
   client.send(requestBytes({ method: 'POST', path: '/v1/tts/stream', key, body }));
   await client.until(() => client.receivedBytes > 1_000);
   const holder = new DatabaseSync(storePath(dataDir), { timeout: 10_000 });
+  const logged = service.entries.length;
   holder.exec('BEGIN EXCLUSIVE');
   const response = await client.response();
   t.ok(response.complete, 'an admitted request completes');
   t.ok(await until(async () => (await reasonsOf(service)) !== null), 'the service notices without a request');
   t.equal(await reasonsOf(service), 'the store is locked by another process');
   await nothingIsAdmitted(t, service, key);
-  const errors = service.entries.filter(({ level }) => level === 50);
+  const errors = service.entries.slice(logged).filter(({ level }) => level === 50);
   t.equal(errors.length, 1, 'one log entry for all attempts');
   t.match(errors[0]?.['reason'], `The store ${storePath(dataDir)} is locked by another process`);
   holder.exec('ROLLBACK');
   holder.close();
   t.ok(await readyAgain(service));
   await recovers(t, service, key);
-  await balanceBecomes(t, dataDir, 99_996 - text.length, 'the request is charged, once');
+  await balanceBecomes(t, dataDir, 'locked', 99_996 - text.length, 'the request is charged, once');
 });
 
 void t.test('the store is moved away: a write to the unlinked file would be lost', async (t) => {
-  const dataDir = folder(t);
-  const { service, key } = await startWith(t, dataDir);
+  const key = await keyOf(dataDir, 'moved');
   await speaks(t, service, key, 'before');
-  await balanceBecomes(t, dataDir, 99_996, 'charged');
+  await balanceBecomes(t, dataDir, 'moved', 99_996, 'charged');
   for (const [what, from] of [
     ['the file', storePath(dataDir)],
     ['its log', `${storePath(dataDir)}-wal`],
@@ -108,47 +106,11 @@ void t.test('the store is moved away: a write to the unlinked file would be lost
     t.ok(await readyAgain(service), 'it is back');
     await recovers(t, service, key);
   }
-  await balanceBecomes(t, dataDir, 99_980, 'nothing is lost');
-});
-
-void t.test('another store takes its place: a backup, or a new store', async (t) => {
-  const dataDir = folder(t);
-  const { service, key } = await startWith(t, dataDir);
-  await speaks(t, service, key, 'before');
-  await balanceBecomes(t, dataDir, 99_996, 'charged');
-  const backup = join(dataDir, 'backup.sqlite');
-  const source = new DatabaseSync(storePath(dataDir));
-  source.exec(`VACUUM INTO '${backup}'`);
-  source.close();
-  await speaks(t, service, key, 'after the backup');
-  await balanceBecomes(t, dataDir, 99_992, 'charged');
-  rmSync(storePath(dataDir));
-  t.equal(await reasonsOf(service), 'the store is not where it was');
-  copyFileSync(backup, storePath(dataDir));
-  t.match(await reasonsOf(service), 'another store is beside the write-ahead log of the one that was there');
-  await nothingIsAdmitted(t, service, key);
-  for (const suffix of ['-wal', '-shm']) rmSync(storePath(dataDir) + suffix);
-  t.ok(await readyAgain(service), 'without that log the backup is used');
-  // The balance of the backup. The last charge is written again if it was not yet acknowledged.
-  const restored = balances(dataDir).find(({ name }) => name === 'payer')?.balance ?? 0;
-  t.ok(restored === 99_996 || restored === 99_992, `${restored}`);
-  await recovers(t, service, key);
-  await balanceBecomes(t, dataDir, restored - 4, 'and goes on from there');
-
-  for (const name of readdirSync(dataDir)) rmSync(join(dataDir, name), { recursive: true });
-  const [other = ''] = await createKeys(dataDir, [['other', null]]);
-  t.ok(await readyAgain(service));
-  t.match(
-    await listen(service.port, { path: '/v1/tts', key, text: 'Yes.' }),
-    { status: 401 },
-    'the old keys are unknown',
-  );
-  await speaks(t, service, other, 'the new keys are valid');
+  await balanceBecomes(t, dataDir, 'moved', 99_980, 'nothing is lost');
 });
 
 void t.test('the store is damaged: requests are refused, never answered with 500', async (t) => {
-  const dataDir = folder(t);
-  const { service, key } = await startWith(t, dataDir);
+  const key = await keyOf(dataDir, 'damaged');
   const away = `${dataDir}-away`;
   renameSync(dataDir, away);
   mkdirSync(dataDir);
@@ -170,8 +132,7 @@ const limitFileSize = (service: TestService, bytes: number | 'unlimited') =>
   spawnSync('prlimit', ['--pid', String(service.pid), `--fsize=${bytes}:unlimited`]).status;
 
 void t.test('the store is not writable any more', { skip: missingTool('prlimit') }, async (t) => {
-  const dataDir = folder(t);
-  const { service, key } = await startWith(t, dataDir);
+  const key = await keyOf(dataDir, 'unwritable');
   if (limitFileSize(service, 1) !== 0) {
     t.comment('prlimit is not allowed here: not tested');
     return;
@@ -183,7 +144,41 @@ void t.test('the store is not writable any more', { skip: missingTool('prlimit')
   t.equal(limitFileSize(service, 'unlimited'), 0);
   t.ok(await readyAgain(service));
   await recovers(t, service, key);
-  await balanceBecomes(t, dataDir, 99_992, 'both are charged, once');
+  await balanceBecomes(t, dataDir, 'unwritable', 99_992, 'both are charged, once');
+});
+
+void t.test('another store takes its place: a backup, or a new store', async (t) => {
+  const key = await keyOf(dataDir, 'replaced');
+  await speaks(t, service, key, 'before');
+  await balanceBecomes(t, dataDir, 'replaced', 99_996, 'charged');
+  const backup = join(dataDir, 'backup.sqlite');
+  const source = new DatabaseSync(storePath(dataDir));
+  source.exec(`VACUUM INTO '${backup}'`);
+  source.close();
+  await speaks(t, service, key, 'after the backup');
+  await balanceBecomes(t, dataDir, 'replaced', 99_992, 'charged');
+  rmSync(storePath(dataDir));
+  t.equal(await reasonsOf(service), 'the store is not where it was');
+  copyFileSync(backup, storePath(dataDir));
+  t.match(await reasonsOf(service), 'another store is beside the write-ahead log of the one that was there');
+  await nothingIsAdmitted(t, service, key);
+  for (const suffix of ['-wal', '-shm']) rmSync(storePath(dataDir) + suffix);
+  t.ok(await readyAgain(service), 'without that log the backup is used');
+  // The balance of the backup. The last charge is written again if it was not yet acknowledged.
+  const restored = balances(dataDir).find(({ name }) => name === 'replaced')?.balance ?? 0;
+  t.ok(restored === 99_996 || restored === 99_992, `${restored}`);
+  await recovers(t, service, key);
+  await balanceBecomes(t, dataDir, 'replaced', restored - 4, 'and goes on from there');
+
+  for (const name of readdirSync(dataDir)) rmSync(join(dataDir, name), { recursive: true });
+  const [other = ''] = await createKeys(dataDir, [['other', null]]);
+  t.ok(await readyAgain(service));
+  t.match(
+    await listen(service.port, { path: '/v1/tts', key, text: 'Yes.' }),
+    { status: 401 },
+    'the old keys are unknown',
+  );
+  await speaks(t, service, other, 'the new keys are valid');
 });
 
 void t.test('the disk of the store is full', { skip: missingTool('mount') }, async (t) => {
@@ -193,7 +188,8 @@ void t.test('the disk of the store is full', { skip: missingTool('mount') }, asy
     return;
   }
   const dataDir = join(disk.path, 'data');
-  const { service, key } = await startWith(t, dataDir);
+  const key = await keyOf(dataDir, 'full');
+  const service = await start(t, dataDir);
   disk.fill();
   t.ok(await until(async () => (await reasonsOf(service)) !== null), 'the service notices without a request');
   t.equal(await reasonsOf(service), 'the disk of the store is full');
@@ -201,7 +197,7 @@ void t.test('the disk of the store is full', { skip: missingTool('mount') }, asy
   disk.makeRoom();
   t.ok(await readyAgain(service));
   await recovers(t, service, key);
-  await balanceBecomes(t, dataDir, 99_996, 'charged');
+  await balanceBecomes(t, dataDir, 'full', 99_996, 'charged');
   t.match(await service.stop(), { code: 0 });
   disk.fill();
   t.throws(() => openExisting(dataDir, limits), { message: /^The disk of .* is full/ });
