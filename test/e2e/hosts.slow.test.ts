@@ -92,7 +92,7 @@ const keyDecides = async (t: Test, kind: HostsProxyKind): Promise<void> => {
   const before = await hostsOf();
   t.same([...new Set(before)].sort(), names, 'every host has some of the keys');
   t.same(await hostsOf(), before, 'a key stays where it is');
-  for (const [i, key] of keys.entries()) {
+  for (const [i, key] of keys.slice(0, 10).entries()) {
     const others: Record<string, string>[] = [
       { 'xi-api-key': key },
       { authorization: `Bearer ${key}` },
@@ -115,10 +115,11 @@ const keyDecides = async (t: Test, kind: HostsProxyKind): Promise<void> => {
     else t.equal(host, before[i], 'all others stay');
   t.same(await hostsOf(), without);
   hosts[1] = await startEcho('b', hosts[1]!.port);
-  t.ok(
-    await until(async () => (await hostsOf()).join() === before.join(), 3 * foundAgainMs),
-    'they come back',
-  );
+  const areBack = async () => {
+    await pause(500);
+    return (await hostsOf()).join() === before.join();
+  };
+  t.ok(await until(areBack, 3 * foundAgainMs), 'they come back');
 };
 
 /** More than all buffers on the way to a client that does not read. */
@@ -146,16 +147,17 @@ const openStreams = async (port: number, key: string, count: number) => {
   return { granted, refused, end: () => control.abort() };
 };
 
+const folder = temporaryFolder(t);
+const [key = ''] = await createKeys(join(folder, 'seed'), [['ada', null]]);
+/** Each has a store of its own, with the same key. */
+const startHost = (i: number): Promise<TestService> => {
+  const dataDir = join(folder, `host-${i}`);
+  cpSync(join(folder, 'seed'), dataDir, { recursive: true });
+  return startService(t, { DATA_DIR: dataDir, DRAIN_SECONDS: String(drainMs / 1_000) }, SCRIPTED);
+};
+const hosts = [await startHost(0), await startHost(1), await startHost(2)];
+
 const slotsAreOfAllHosts = async (t: Test, kind: HostsProxyKind): Promise<void> => {
-  const folder = temporaryFolder(t);
-  const [key = ''] = await createKeys(join(folder, 'seed'), [['ada', null]]);
-  const start = (i: number): Promise<TestService> => {
-    const dataDir = join(folder, `host-${i}`);
-    cpSync(join(folder, 'seed'), dataDir, { recursive: true });
-    const env = { DATA_DIR: dataDir, SYNTHESIS_THREADS: '1', DRAIN_SECONDS: String(drainMs / 1_000) };
-    return startService(t, env, SCRIPTED);
-  };
-  const hosts = [await start(0), await start(1), await start(2)];
   const proxyPort = await startProxy(
     t,
     kind,
@@ -185,6 +187,7 @@ const slotsAreOfAllHosts = async (t: Test, kind: HostsProxyKind): Promise<void> 
   );
   streams.end();
   more.end();
+  if (isNight) hosts[home] = await startHost(hosts.length + home);
 };
 
 /** What a host sees of a request: how its length was announced, and how long it was. */
@@ -199,9 +202,7 @@ const chunked = (pieces: readonly string[]): ReadableStream =>
 
 /** The service answers 411 to a chunked body, and clients that do not know their length in advance send nothing else. */
 const chunksAreJoined = async (t: Test, kind: HostsProxyKind): Promise<void> => {
-  const folder = temporaryFolder(t);
-  const [key = ''] = await createKeys(folder, [['ada', null]]);
-  const service = await startService(t, { DATA_DIR: folder, SYNTHESIS_THREADS: '1' }, SCRIPTED);
+  const service = hosts.find(({ exit }) => exit === null)!;
   const proxyPort = await startProxy(t, kind, [service.port, service.port, service.port]);
   const post = (port: number, pieces: readonly string[], headers = {}) =>
     fetch(`http://127.0.0.1:${port}/v1/tts`, {
@@ -231,9 +232,9 @@ const lengthsAreTrue = async (t: Test): Promise<void> => {
   const proxyPort = await startProxy(t, 'haproxy', [port, port, port]);
   const headOf = (bytes: number) =>
     Object.fromEntries(Array.from({ length: bytes / 80 }, (_, i) => [`x-more-${i}`, 'h'.repeat(70)]));
-  for (const headBytes of [0, 4_000, 7_200])
-    for (const bytes of [0, 1, 2_000, 5_000, 8_000, 11_000, 12_288, 14_000, 16_384, 200_000])
-      for (const pieceBytes of [64, 1_000, bytes || 1]) {
+  for (const headBytes of [0, 7_200])
+    for (const bytes of [0, 1, 5_000, 11_000, 12_288, 14_000, 16_384, 50_000])
+      for (const pieceBytes of [64, bytes || 1]) {
         const pieces = Array.from({ length: Math.ceil(bytes / pieceBytes) }, (_, i) =>
           'b'.repeat(Math.min(pieceBytes, bytes - i * pieceBytes)),
         );
