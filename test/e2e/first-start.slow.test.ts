@@ -6,24 +6,13 @@ import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import t from 'tap';
 import { threadNames } from '../../src/thread-name.js';
-import { failsToStart, holdPort, SCRIPTED, spawnService, startService } from '../support/service.js';
+import { failsToStart, SCRIPTED, spawnService, startService } from '../support/service.js';
 
 const folder = t.testdir({});
 const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 
 // Three at a time: most of a start is waiting for threads and the disk.
 t.jobs = 3;
-
-void t.test('a port in use: the line has the address', async (t) => {
-  const { port, release } = await holdPort();
-  t.teardown(release);
-  await failsToStart(
-    t,
-    spawnService(t, { ...oneThread, PORT: String(port) }, SCRIPTED),
-    `127.0.0.1:${port}`,
-    'in use',
-  );
-});
 
 void t.test('a data folder that cannot be written', async (t) => {
   const file = join(folder, 'a-file');
@@ -42,7 +31,7 @@ for (const [env, reason] of [
 
 void t.test('the first start makes one key, for its owner alone; the next start makes none', async (t) => {
   const dataDir = join(folder, 'kept');
-  const first = await startService(t, { DATA_DIR: dataDir, CONSOLE_PORT: '0' });
+  const first = await startService(t, { DATA_DIR: dataDir, CONSOLE_PORT: '0' }, SCRIPTED);
   const { key } = first;
   t.match(key, /^svc_sk_\w{32,}$/);
   t.equal(statSync(join(dataDir, 'first-key')).mode & 0o777, 0o600);

@@ -7,15 +7,25 @@ import { join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
+import { say } from '../../scripts/say.js';
+import { runner } from '../support/run-command.js';
 import { ScriptedSocket, audio as audioFrame, ended, started, words } from '../support/scripted-socket.js';
 
 const sayPath = fileURLToPath(new URL('../../scripts/say.js', import.meta.url));
 
-const run = async (args: readonly string[], env: Record<string, string> = {}, input?: string) => {
+/** In this process. */
+const run = async (args: readonly string[], env: Record<string, string> = {}) => {
+  const before = process.listeners('SIGINT');
+  const { status: code, ...written } = await runner(say, env['DATA_DIR'] ?? '/nowhere', env)(...args);
+  for (const added of process.listeners('SIGINT')) if (!before.includes(added)) process.off('SIGINT', added);
+  return { code, ...written };
+};
+
+const runProcess = async (args: readonly string[], env: Record<string, string>, input: string) => {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', sayPath, ...args], {
     env: { PATH: process.env['PATH'], ...env },
   });
-  child.stdin.end(input ?? '');
+  child.stdin.end(input);
   const [stdout, stderr, code] = await Promise.all([
     readAll(child.stdout),
     readAll(child.stderr),
@@ -120,7 +130,7 @@ t.test(
     const { url, keys } = await serve(t, (body, response) =>
       response.end(audio(Buffer.from(String(body['text'])))),
     );
-    const { code, stdout } = await run(['-o', '-', '--url', url], { DATA_DIR: dir }, 'from a pipe');
+    const { code, stdout } = await runProcess(['-o', '-', '--url', url], { DATA_DIR: dir }, 'from a pipe');
     t.equal(code, 0);
     t.equal(stdout, 'from a pipe');
     t.equal(keys[0], 'svc_sk_first');
@@ -162,9 +172,10 @@ t.test('each refusal is explained in words', async (t) => {
     ],
     [500, 'Internal Server Error', /answered 500/],
   ];
+  const path = join(t.testdir(), 'out.wav');
   for (const [status, body, expected] of cases) {
     const { url } = await serve(t, (_body, response) => response.writeHead(status).end(JSON.stringify(body)));
-    const { code, stderr } = await run(['hi', '-o', '-', '--voice', 'v', '--url', url, '--key', 'k']);
+    const { code, stderr } = await run(['hi', '-o', path, '--voice', 'v', '--url', url, '--key', 'k']);
     t.equal(code, 1);
     t.match(stderr, expected);
     t.notMatch(stderr, /\bat .*:\d+:\d+/, 'no stack trace');
@@ -204,7 +215,7 @@ t.test('what is missing is named: the service, a key, an option, a text, a forma
   t.match(await run(['hi', '--url', '127.0.0.1:8080']), { code: 2, stderr: /^say: --url begins with http/ });
   t.match(await run(['hi', '-f', 'mp3']), { code: 2, stderr: /^say: --format is for files/ });
   t.match(await run([' ', '']), { code: 1, stderr: 'There is nothing to speak: the text is empty.\n' });
-  t.match(await run([], {}, '\n'), { code: 1, stderr: /standard input is empty/ });
+  t.match(await runProcess([], {}, '\n'), { code: 1, stderr: /standard input is empty/ });
   const flac = join(dir, 'x.flac');
   t.match(await run(['hi', '-o', flac]), {
     code: 2,
@@ -238,7 +249,14 @@ t.test('without a file it plays, through the first player there is', async (t) =
     response.write(audio(Buffer.concat([streamHeader(), samples])));
     response.end(audio(samples));
   });
-  const listen = () => run(['hi', '--url', url, '--key', 'k'], { PATH: dir, TMPDIR: dir });
+  const { PATH, TMPDIR } = process.env;
+  t.teardown(() => {
+    process.env['PATH'] = PATH;
+    if (TMPDIR === undefined) delete process.env['TMPDIR'];
+    else process.env['TMPDIR'] = TMPDIR;
+  });
+  Object.assign(process.env, { PATH: dir, TMPDIR: dir });
+  const listen = () => run(['hi', '--url', url, '--key', 'k']);
   const { code, stderr } = await listen();
   t.equal(code, 0, stderr);
   t.strictSame(readFileSync(join(dir, 'heard')), Buffer.concat([samples, samples]));
@@ -266,7 +284,7 @@ t.test('--ws sends the text word by word, and writes what comes meanwhile', asyn
   const path = join(t.testdir(), 'out.wav');
   const server = await ScriptedSocket.listen(t);
   const flags = ['--ws', '-o', path, '--voice', 'ada', '--url', server.url, '--key', 'svc_sk_test'];
-  const running = run(flags, {}, ' Good  day,\nyou');
+  const running = run([' Good  day,\nyou', ...flags]);
   const peer = await server.peer();
   t.equal(peer.request.headers['x-api-key'], 'svc_sk_test');
   const start = await peer.next();
