@@ -14,9 +14,13 @@ import { failsToStart, holdPort, SCRIPTED, spawnService, startService, until } f
 
 const small = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' };
 
+// `null` if this user may not mount.
+const disk = missingTool('mount') === false ? smallDisk(t) : null;
+const env = disk === null ? small : { ...small, DATA_DIR: join(disk.path, 'data') };
+const service = await startService(t, env, SCRIPTED);
+const operator = await ConsoleClient.claim(service);
+
 t.test('a change to a locked store gets 503, and nothing is half done', async (t) => {
-  const service = await startService(t, small, SCRIPTED);
-  const operator = await ConsoleClient.claim(service);
   const before = await operator.call('accounts', {});
   const lock = new DatabaseSync(storePath(service.dataDir), { timeout: 10_000 });
   t.teardown(() => lock.isOpen && lock.close());
@@ -36,13 +40,10 @@ t.test('a change to a locked store gets 503, and nothing is half done', async (t
 });
 
 t.test('changes on a full disk get 503, and none is half done', { skip: missingTool('mount') }, async (t) => {
-  const disk = smallDisk(t);
   if (disk === null) {
     t.comment('this user may not mount: not tested');
     return;
   }
-  const service = await startService(t, { ...small, DATA_DIR: join(disk.path, 'data') }, SCRIPTED);
-  const operator = await ConsoleClient.claim(service);
   const account = await operator.call('createAccount', { name: 'early', credits: 10 });
   const { accountId } = account;
   const { view: key } = await operator.call('createKey', { accountId, properties: { name: 'web' } });
@@ -55,7 +56,7 @@ t.test('changes on a full disk get 503, and none is half done', { skip: missingT
   const before = await stateOf();
   disk.fill();
   const acts = {
-    createAccount: () => operator.call('createAccount', { name: 'late', credits: 10 }),
+    createAccount: () => operator.call('createAccount', { name: 'latest', credits: 10 }),
     credit: () => operator.call('credit', { accountId, credits: 5 }),
     createKey: () => operator.call('createKey', { accountId, properties: {} }),
     changeKey: () => operator.call('changeKey', { keyId: key.keyId, changes: { name: 'desk' } }),
@@ -85,7 +86,7 @@ t.test('changes on a full disk get 503, and none is half done', { skip: missingT
 t.test('voices: a damaged pack is named, and the others go on', async (t) => {
   const models = join(t.testdir(), 'models');
   cpSync(join(packageRoot, 'models'), models, { recursive: true });
-  const service = await startService(t, { ...small, MODELS_DIR: models });
+  const service = await startService(t, { ...small, MODELS_DIR: models }, SCRIPTED);
   const operator = await ConsoleClient.claim(service);
   const before = await operator.call('voices', {});
   t.match(before.packs, [
