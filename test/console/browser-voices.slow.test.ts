@@ -1,13 +1,17 @@
-/** Voices and keys, what will be said, and a conversation over a WebSocket that is cut at last: in a browser, with a service that speaks. */
+/**
+ * Voices and keys, what will be said, the playground over plain HTTP, and a conversation over a WebSocket that is cut at last: in
+ * a browser, with a service that speaks.
+ */
 import { execFile } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { until } from '../support/service.js';
-import { enterPlayground, SILENT_MS_MAX } from './playground-ears.js';
+import { Ears, enterPlayground, SILENT_MS_MAX } from './playground-ears.js';
 import { packageRoot } from '../support/package-root.js';
-import { ask } from './browser-rig.js';
+import { ask, Person } from './browser-rig.js';
 
 const { ada, ears, page, rig } = await enterPlayground(t);
 
@@ -235,6 +239,46 @@ t.test('without credit the replay stops, and an alert stays until there is credi
   await write.click();
   await alert.waitFor({ state: 'detached' });
 });
+
+/** Over plain HTTP from another machine, browsers have neither codecs for streams nor a clipboard. */
+const address = Object.values(networkInterfaces())
+  .flatMap((found) => found ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+
+t.test(
+  'over plain HTTP, mp3 and Opus are heard once they are whole',
+  { skip: address === undefined && 'no network' },
+  async (t) => {
+    const url = `http://${address}:${rig.service.consolePort}`;
+    const ada = await Person.arrive(rig.browser, url);
+    const { page } = ada;
+    const ears = await Ears.on(page);
+    await page.goto('/sign-in');
+    await ada.signIn('ada');
+    await ada.sees('Playground');
+    t.equal(await page.evaluate('isSecureContext'), false);
+    const request = page.getByRole('tabpanel', { name: 'Request' });
+    for (const format of ['mp3', 'opus']) {
+      await page.reload();
+      await ada.field('Format').selectOption(format);
+      await request
+        .getByText(`Over plain HTTP from another machine, browsers play ${format} only when all`)
+        .waitFor();
+      await ada.field('Text').fill('A word in time.');
+      await ada.button('Speak').click();
+      t.ok(
+        await until(async () => (await request.getByRole('status').innerText()) === 'Spoken to the end.'),
+        format,
+      );
+      const { pcm, rate } = await ears.heard();
+      t.ok(pcm.length / 2 / rate > 0.7, `${format}: ${pcm.length / 2 / rate} s are heard`);
+    }
+    await request.getByText('As code').click();
+    await ada.button('Copy').first().click();
+    await page.getByText('Select the text and copy it').waitFor();
+    await ada.leave();
+  },
+);
 
 t.test('alerts name a suspended account and a lost connection; the next context connects', async (t) => {
   const alert = tab.getByRole('alert');

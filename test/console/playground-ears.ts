@@ -195,7 +195,7 @@ export const enterPlayground = async (t: Test) => {
     t.pass(noBrowser, { skip: noBrowser });
     process.exit();
   }
-  const rig = await startConsole(t, { SYNTHESIS_THREADS: '1' }, 'src/main.js');
+  const rig = await startConsole(t, { SYNTHESIS_THREADS: '1', CONSOLE_HOST: '0.0.0.0' }, 'src/main.js');
   const ada = await rig.arrive();
   const { page } = ada;
   const ears = await Ears.on(page);
