@@ -301,6 +301,13 @@ t.test('a user finds and keeps what the page shows, live and of the past', { ski
     await late.sees('Playground');
   });
 
+  await t.test('the pages that only a sweep opens are there', async () => {
+    for (const heading of ['Usage', 'Operators']) {
+      await page.goto(`/${heading.toLowerCase()}`);
+      await ada.sees(heading);
+    }
+  });
+
   await t.test('an empty period says so', async (t) => {
     await page.goto(`/accounts/${accountId}/usage?period=7+days`);
     await page.getByText('Nothing was spoken in the last 7 days').waitFor();
