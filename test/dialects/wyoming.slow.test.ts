@@ -14,12 +14,13 @@ import {
 } from '../support/service.js';
 import { WyomingClient } from '../support/wyoming-client.js';
 import { createKeys } from '../../scripts/operator.js';
+import { readConfig } from '../../src/config.js';
 import { pythonWith } from '../support/tools.js';
 import { interruptions } from '../support/interop.js';
 
 const SENTENCE = 'The kettle is on, and the paper is at the door. ';
 
-const service = await startService(t, { WYOMING_PORT: '0', SYNTHESIS_THREADS: '1' }, SCRIPTED);
+const service = await startService(t, { WYOMING_PORT: '0' }, SCRIPTED);
 
 const opened = async (localAddress?: string): Promise<WyomingClient> => {
   const client = await WyomingClient.open(service.dialectPorts['wyoming'] ?? 0, localAddress);
@@ -52,10 +53,10 @@ t.test('describe returns the voices with their languages, and ping a pong', asyn
   for (const text of texts) t.strictSame((await client.until('pong'))[0]?.data, { text });
 });
 
-t.test('a connection that asks thousands of things at once holds up nobody', async (t) => {
+t.test('a connection that asks many things at once holds up nobody', async (t) => {
   const greedy = await opened();
   const other = await opened();
-  greedy.socket.write(Buffer.concat(Array.from({ length: 3_000 }, () => encodeWyoming('describe'))));
+  greedy.socket.write(Buffer.concat(Array.from({ length: 1_500 }, () => encodeWyoming('describe'))));
   await greedy.until('info');
   other.send('ping');
   await other.until('pong');
@@ -63,9 +64,9 @@ t.test('a connection that asks thousands of things at once holds up nobody', asy
     headers: { 'x-api-key': service.key },
   });
   t.equal(status, 200);
-  t.ok(greedy.events.length < 1_500, `${greedy.events.length} answers came before`);
-  await until(() => greedy.events.length === 2_999, 120_000);
-  t.equal(greedy.events.length, 2_999, 'and each is answered');
+  t.ok(greedy.events.length < 750, `${greedy.events.length} answers came before`);
+  await until(() => greedy.events.length === 1_499, 120_000);
+  t.equal(greedy.events.length, 1_499, 'and each is answered');
 });
 
 t.test('synthesize speaks on one connection by voice, by language and by neither', async (t) => {
@@ -206,7 +207,7 @@ t.test(
     const text = prose(2_000);
     for (let sent = 0; sent < 200; sent++) client.send('synthesize', { text });
     t.ok(await until(async () => (await service.openContexts()) === 1));
-    await pause(2_000);
+    await pause(1_000);
     t.ok(client.socket.writableLength > 10 * 2 ** 20, 'the service stops reading');
     const { bufferedBytes } = await service.status();
     t.ok(bufferedBytes < 4 * 2 ** 20, `${bufferedBytes} bytes wait`);
@@ -215,71 +216,24 @@ t.test(
   },
 );
 
-t.test('its use is charged to the account, and ends with its credit', async (t) => {
-  const { dataDir } = service;
-  await createKeys(dataDir, [['kitchen', 60]]);
-  const env = {
-    ...{ WYOMING_PORT: '0', WYOMING_ACCOUNT: 'kitchen', SYNTHESIS_THREADS: '1' },
-    ...{ DATA_DIR: dataDir, WYOMING_ALLOW: '127.0.0.1,10.0.0.0/8' },
-  };
-  const charged = await startService(t, env, SCRIPTED);
-  const port = charged.dialectPorts['wyoming'] ?? 0;
-  const client = await WyomingClient.open(port);
-  client.send('synthesize', { text: SENTENCE });
-  await client.until('audio-stop');
-  client.send('synthesize', { text: SENTENCE });
-  t.match(await client.untilClosed(), [{ type: 'error', data: { text: 'INSUFFICIENT_CREDITS' } }]);
-  const stranger = await WyomingClient.open(port, '127.0.0.2');
-  stranger.send('describe');
-  t.strictSame(await stranger.untilClosed(), [], 'an address that is not allowed gets nothing');
-  t.match(await charged.untilLogged('a connection to the Wyoming port was refused'), {
-    ...{ address: '127.0.0.2', refusal: 'addressNotAllowed' },
-  });
-  t.match(await charged.stop(), { code: 0 });
-});
-
 t.test(
   'it does not start without an account that pays, or open to other machines without both',
   async (t) => {
-    const start = (env: Record<string, string>) =>
-      spawnService(t, { WYOMING_PORT: '0', SYNTHESIS_THREADS: '1', ...env }, SCRIPTED);
-    await failsToStart(
-      t,
-      start({ WYOMING_ACCOUNT: 'nobody' }),
-      /WYOMING_ACCOUNT: There is no account "nobody"/,
-    );
+    const env = { WYOMING_PORT: '0', WYOMING_ACCOUNT: 'nobody' };
+    const service = spawnService(t, env, SCRIPTED);
+    await failsToStart(t, service, /WYOMING_ACCOUNT: There is no account "nobody"/);
     for (const env of [{}, { WYOMING_ALLOW: '10.0.0.0/8' }, { WYOMING_ACCOUNT: 'default' }])
-      await failsToStart(
-        t,
-        start({ WYOMING_HOST: '0.0.0.0', ...env }),
-        /set WYOMING_ALLOW .* and WYOMING_ACCOUNT/,
-      );
+      t.throws(() => readConfig({ WYOMING_PORT: '0', WYOMING_HOST: '0.0.0.0', ...env }), {
+        message: /set WYOMING_ALLOW .* and WYOMING_ACCOUNT/,
+      });
   },
 );
-
-t.test('a drain lets speech end, refuses new speech, and another service takes the port', async (t) => {
-  const port = service.dialectPorts['wyoming'] ?? 0;
-  const [client, idle] = [await opened(), await opened()];
-  client.send('synthesize', { text: SENTENCE });
-  await client.until('audio-chunk');
-  service.signal('SIGTERM');
-  await service.untilLogged('stopping');
-  t.equal((await client.until('audio-stop')).at(-1)?.type, 'audio-stop');
-  t.match(await service.exited, { code: 0 });
-  await idle.untilClosed();
-  const next = await startService(t, { WYOMING_PORT: String(port), SYNTHESIS_THREADS: '1' });
-  const again = await WyomingClient.open(port);
-  again.send('synthesize', { text: 'Here again.' });
-  await again.until('audio-stop');
-  t.strictSame(next.log.errorLines, []);
-});
 
 const python = pythonWith('wyoming');
 
 // Debian has no such package. CI allows no skipped test, so the test exists only where the package does.
 if (python !== undefined)
   t.test("the protocol's own library gets the voices and speech", async (t) => {
-    const heard = await startService(t, { WYOMING_PORT: '0', SYNTHESIS_THREADS: '1' });
     const script = `
 import asyncio, sys
 from wyoming.client import AsyncTcpClient
@@ -297,7 +251,43 @@ async def main():
         print(' '.join(sorted(set(types))))
 asyncio.run(main())
 `;
-    const args = ['-c', script, String(heard.dialectPorts['wyoming'])];
+    const args = ['-c', script, String(service.dialectPorts['wyoming'])];
     const { stdout } = await promisify(execFile)(python, args);
     t.equal(stdout, '9\naudio-chunk audio-start audio-stop\n');
   });
+
+t.test(
+  'a drain lets speech end, and another service takes the port, whose use an account pays until its credit ends',
+  async (t) => {
+    const port = service.dialectPorts['wyoming'] ?? 0;
+    const [client, idle] = [await opened(), await opened()];
+    client.send('synthesize', { text: SENTENCE });
+    await client.until('audio-chunk');
+    service.signal('SIGTERM');
+    await service.untilLogged('stopping');
+    t.equal((await client.until('audio-stop')).at(-1)?.type, 'audio-stop');
+    t.match(await service.exited, { code: 0 });
+    await idle.untilClosed();
+
+    const { dataDir } = service;
+    await createKeys(dataDir, [['kitchen', 60]]);
+    const env = {
+      ...{ WYOMING_PORT: String(port), WYOMING_ACCOUNT: 'kitchen' },
+      ...{ DATA_DIR: dataDir, WYOMING_ALLOW: '127.0.0.1,10.0.0.0/8' },
+    };
+    const charged = await startService(t, env, SCRIPTED);
+    const again = await WyomingClient.open(port);
+    again.send('synthesize', { text: SENTENCE });
+    await again.until('audio-stop');
+    again.send('synthesize', { text: SENTENCE });
+    t.match(await again.untilClosed(), [{ type: 'error', data: { text: 'INSUFFICIENT_CREDITS' } }]);
+    const stranger = await WyomingClient.open(port, '127.0.0.2');
+    stranger.send('describe');
+    t.strictSame(await stranger.untilClosed(), [], 'an address that is not allowed gets nothing');
+    t.match(await charged.untilLogged('a connection to the Wyoming port was refused'), {
+      ...{ address: '127.0.0.2', refusal: 'addressNotAllowed' },
+    });
+    t.strictSame(charged.log.errorLines, []);
+    t.match(await charged.stop(), { code: 0 });
+  },
+);

@@ -4,12 +4,13 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
+import { createKeys, operate } from '../../scripts/operator.js';
 import { packageProgram } from '../../scripts/package/main.js';
 import { connect, type SpeechContext, type Word } from '../../src/client/index.js';
 import { temporaryFolder } from '../store/support.js';
 import { packageRoot } from '../support/package-root.js';
 import { runner } from '../support/run-command.js';
-import { freePort, runScript, SCRIPTED, spawnService, startService } from '../support/service.js';
+import { freePort, SCRIPTED, spawnService, startService } from '../support/service.js';
 import { readSource } from '../support/source-files.js';
 import { codeOf, collect, errorOf } from '../support/speech-client.js';
 import { missingTool } from '../support/tools.js';
@@ -17,7 +18,9 @@ import { missingTool } from '../support/tools.js';
 const packageBytesMax = 100_000;
 const skip = missingTool('npm');
 
-const service = await startService(t, { SYNTHESIS_THREADS: '1' });
+// A fixed port, as in a deployment. A port that the system chose stays taken for a minute after a kill.
+const environment = { PORT: String(await freePort()) };
+const service = await startService(t, environment);
 
 /** Installs the client's package into an empty project, without the registry. */
 const install = async (dir: string): Promise<void> => {
@@ -101,40 +104,13 @@ t.test('connecting with an unknown key says so, each time', async (t) => {
 });
 
 t.test('revoking a key closes its clients', async (t) => {
-  const environment = { DATA_DIR: service.dataDir };
-  const { stdout } = await runScript('scripts/keys.js', ['create'], environment);
-  const key = /svc_sk_\w+/.exec(stdout)?.[0] ?? '';
+  const [key = ''] = await createKeys(service.dataDir, [[null, null]]);
   const client = await connect({ url: service.url, apiKey: key });
   const context = client.context({ voiceId: 'wren' });
   await context.started;
-  await runScript('scripts/keys.js', ['revoke', key], environment);
+  await operate(service.dataDir, (administration) => administration.revoke(key));
   t.equal(await codeOf(collect(context)), 'invalid_api_key');
   t.match(await client.closed, { code: 'invalid_api_key', retryable: false });
-});
-
-t.test('the client connects again after the service was killed and restarted', async (t) => {
-  // A fixed port, as in a deployment. A port that the system chose stays taken for a minute after a kill.
-  const environment = { PORT: String(await freePort()) };
-  const first = await startService(t, environment, SCRIPTED);
-  const client = await connect({
-    url: first.url,
-    apiKey: first.key,
-    reconnect: { attemptsMax: 500, capMs: 500 },
-  });
-  t.teardown(() => client.close());
-  const lost = client.context({ voiceId: 'wren' });
-  lost.send('Good morning, the kettle is on, and the paper is at the door! '.repeat(30));
-  const reading = errorOf(collect(lost));
-  await lost.started;
-  await first.kill();
-  t.match(await reading, { code: 'connection_lost', retryable: true });
-  const next = client.context({ voiceId: 'wren' });
-  next.send('There you are.');
-  void next.close();
-  const second = spawnService(t, { ...environment, DATA_DIR: first.dataDir }, SCRIPTED);
-  t.ok(Buffer.concat(await collect(next.audio)).length > 32_000, 'the waiting context speaks');
-  await client.close();
-  t.equal((await second.stop()).code, 0);
 });
 
 const text =
@@ -235,4 +211,27 @@ t.test('refusals of the service have a code', async (t) => {
 
   t.equal(await codeOf(connect({ url: service.url, apiKey: 'no_key' })), 'invalid_api_key');
   t.equal(await codeOf(connect({ url: service.url, apiKey: 'svc_sk_unknown' })), 'invalid_api_key');
+});
+
+// The last test: it ends the service.
+t.test('the client connects again after the service was killed and restarted', async (t) => {
+  const client = await connect({
+    url: service.url,
+    apiKey: service.key,
+    reconnect: { attemptsMax: 500, capMs: 500 },
+  });
+  t.teardown(() => client.close());
+  const lost = client.context({ voiceId: 'wren' });
+  lost.send('Good morning, the kettle is on, and the paper is at the door! '.repeat(30));
+  const reading = errorOf(collect(lost));
+  await lost.started;
+  await service.kill();
+  t.match(await reading, { code: 'connection_lost', retryable: true });
+  const next = client.context({ voiceId: 'wren' });
+  next.send('There you are.');
+  void next.close();
+  const second = spawnService(t, { ...environment, DATA_DIR: service.dataDir }, SCRIPTED);
+  t.ok(Buffer.concat(await collect(next.audio)).length > 32_000, 'the waiting context speaks');
+  await client.close();
+  t.equal((await second.stop()).code, 0);
 });

@@ -18,4 +18,4 @@ export const missingClients: string | false =
 export const loadClient = (name: string): unknown => requireThere(name);
 
 /** Of a client in mid-speech: each is the same race at another moment. */
-export const interruptions = isNight ? 200 : 40;
+export const interruptions = isNight ? 200 : 15;
