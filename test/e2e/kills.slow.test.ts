@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { limits } from '../../src/limits.js';
-import { seedOfRun, times } from '../fuzz/check.js';
+import { isNight, seedOfRun, times } from '../fuzz/check.js';
 import { balances, chargesOf, temporaryFolder } from '../store/support.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
@@ -20,7 +20,7 @@ import {
 } from '../support/speech-oracle.js';
 
 const start = (t: Test, dataDir: string) =>
-  startService(t, { DATA_DIR: dataDir, SYNTHESIS_THREADS: '2', ACTOR_THREADS: '1' }, SCRIPTED);
+  startService(t, { DATA_DIR: dataDir, SYNTHESIS_THREADS: '2' }, SCRIPTED);
 
 /** Every row of the ledger, in order. Acknowledged rows must never change. */
 const ledgerOf = (dataDir: string): string[] => {
@@ -59,9 +59,6 @@ t.test('a kill loses less than one ledger entry of a streaming request, and no e
   t.same(after.slice(0, before.length), before);
   t.ok(written() <= chargeThrough(text, heardLetters() + 200), 'only what was made is charged');
   sumsAreRight(t, dataDir);
-  const again = await start(t, dataDir);
-  t.match(await listen(again.port, { path: '/v1/tts', key, text: 'Yes.' }), { status: 200 });
-  t.same(ledgerOf(dataDir).slice(0, after.length), after, 'the next start changes nothing');
 });
 
 interface Asked {
@@ -109,6 +106,7 @@ const live = async (
   random: () => number,
   killed: boolean,
 ) => {
+  const before = ledgerOf(dataDir);
   const service = await start(t, dataDir);
   const knownBefore = new Set(chargesOf(dataDir).keys());
   const asked: Asked[] = [];
@@ -130,6 +128,7 @@ const live = async (
   await (killed ? service.kill() : service.stop());
   t.equal(service.stderr, '');
   const ledger = ledgerOf(dataDir);
+  t.same(ledger.slice(0, before.length), before, 'the start changes nothing');
   t.same(ledger.slice(0, acknowledged.length), acknowledged, 'every acknowledged entry is there');
   const charges = chargesOf(dataDir);
   for (const id of knownBefore) charges.delete(id);
@@ -157,7 +156,7 @@ const live = async (
 const firstSeed = seedOfRun();
 for (let seed = firstSeed; seed < firstSeed + times; seed++)
   t.test(
-    `schedule SYRINX_FUZZ_SEED=${seed}: requests, aborts, faults, two kills and an orderly end`,
+    `schedule SYRINX_FUZZ_SEED=${seed}: requests, aborts, faults, kills and an orderly end`,
     async (t) => {
       const dataDir = join(temporaryFolder(t), 'data');
       const random = seededRandom(seed);
@@ -166,7 +165,7 @@ for (let seed = firstSeed; seed < firstSeed + times; seed++)
         ['metered', null],
         ['unmetered', null],
       ]);
-      for (const killed of [true, true, false]) {
+      for (const killed of isNight ? [true, true, false] : [true, false]) {
         await live(t, dataDir, keys, random, killed);
         sumsAreRight(t, dataDir);
         const metered = balances(dataDir).find(({ name }) => name === 'metered');
