@@ -62,7 +62,7 @@ const cases: readonly (readonly [text: string, wanted: string])[] = [
 ];
 
 // Before the first test: tap ends a file whose tests are over.
-const service = await startService(t, { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0' });
+const service = await startService(t, { ELEVENLABS_PORT: '0' });
 const port = service.dialectPorts['elevenlabs'];
 const [key = ''] = await createKeys(service.dataDir, [['clients', 1_000_000]]);
 
@@ -71,7 +71,7 @@ t.test('what is kept of a text does not keep the tags that were dropped', (t) =>
   const gc = runInNewContext('gc') as () => void;
   const kept: ReturnType<typeof readTags>[] = [];
   const usedBefore = (gc(), process.memoryUsage().heapUsed);
-  for (let i = 0; i < 1_000; i++)
+  for (let i = 0; i < 400; i++)
     kept.push(
       readTags(
         `${`<b n="${i}">`.repeat(500)}Some words that are said.<sub alias="words that are heard">x</sub>`,
@@ -79,7 +79,7 @@ t.test('what is kept of a text does not keep the tags that were dropped', (t) =>
     );
   gc();
   const bytes = process.memoryUsage().heapUsed - usedBefore;
-  t.ok(bytes < 2 ** 21, `${bytes} bytes for ${kept.length} texts`);
+  t.ok(bytes < 2 ** 20, `${bytes} bytes for ${kept.length} texts`);
   t.end();
 });
 
@@ -120,9 +120,9 @@ t.test('a text that waits is bounded, and many tags take no long time', (t) => {
   t.equal(shown(reader.push('z'.repeat(300))), 'z'.repeat(300));
   const start = process.cpuUsage();
   for (const one of ['<', '<a "', "<a '", '<b', '<sub alias="x">y', '<break time="1s"/>w ', '<!-', '<a "x" '])
-    readTags(one.repeat(1_000_000 / one.length));
+    readTags(one.repeat(400_000 / one.length));
   const passed = process.cpuUsage(start).user / 1_000;
-  t.ok(passed < 4_000, `8 MB in ${passed.toFixed(0)} ms`);
+  t.ok(passed < 4_000, `3 MB in ${passed.toFixed(0)} ms`);
   t.end();
 });
 
