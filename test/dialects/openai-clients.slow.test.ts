@@ -3,11 +3,10 @@ import { once, type EventEmitter } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { createKeys } from '../../scripts/operator.js';
 import { createAudioCheck } from '../../scripts/rig/audio-check.js';
 import { decodersOf } from '../support/decoders.js';
 import { interruptions, loadClient, missingClients } from '../support/interop.js';
-import { freePort, prose, SCRIPTED, spawnService, startService, until } from '../support/service.js';
+import { freePort, prose, SCRIPTED, startService, until } from '../support/service.js';
 import { spansOver } from '../support/tones.js';
 import { missingTool } from '../support/tools.js';
 
@@ -70,7 +69,9 @@ const errorOf = async (answer: Promise<unknown>): Promise<APIError> => {
 };
 
 t.test('clients of OpenAI', { skip: missingClients, timeout: 280_000 }, async (t) => {
-  const service = await startService(t, { OPENAI_PORT: '0', SYNTHESIS_THREADS: '1' });
+  // A fixed port, as in a deployment: the last test starts another service on it.
+  const port = String(await freePort());
+  const service = await startService(t, { OPENAI_PORT: port });
   const baseURL = `http://127.0.0.1:${String(service.dialectPorts['openai'])}/v1`;
   const [brokeKey = ''] = await service.makeKeys(1, 0);
   const { default: Client } = loadClient('openai') as OpenAIModule;
@@ -243,15 +244,8 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 280_000 }, async (t
   });
 
   await t.test('after a drain, both clients speak with the service that follows', async (t) => {
-    const port = String(await freePort());
-    const env = { SYNTHESIS_THREADS: '1', OPENAI_PORT: port, DATA_DIR: t.testdir({}) };
-    const before = spawnService(t, env, SCRIPTED);
-    await before.listening();
-    const [own = ''] = await createKeys(before.dataDir, [[null, null]]);
-    const options = { apiKey: own, baseURL: `http://127.0.0.1:${port}/v1` };
+    const options = { apiKey: service.key, baseURL };
     const { TTS } = loadClient('@livekit/agents-plugin-openai') as LiveKitModule;
-    // Loading takes seconds. Meanwhile the service has closed the connections that `fetch` keeps.
-    for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
     const [kept, tts] = [new Client({ ...options, maxRetries: 5 }), new TTS({ ...options, voice: 'nova' })];
     const say = async (): Promise<number> =>
       (await bytesOf(await kept.audio.speech.create(asked(SENTENCE, { response_format: 'pcm' })))).length;
@@ -262,12 +256,12 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 280_000 }, async (t
     };
     t.ok((await say()) > 48_000 && (await said()) > 24_000, 'before');
     const speaking = await kept.audio.speech.create(asked(prose(4), { response_format: 'pcm' }));
-    const stopped = before.stop();
+    const stopped = service.stop();
     t.ok((await bytesOf(speaking)).length > 48_000, 'what was begun is spoken to its end');
     t.equal((await stopped).code, 0);
     const meanwhile = say();
-    const after = spawnService(t, env, SCRIPTED);
-    await after.listening();
+    const env = { OPENAI_PORT: port, DATA_DIR: service.dataDir };
+    const after = await startService(t, env, SCRIPTED);
     t.ok((await meanwhile) > 48_000, 'a request between the two is tried again by itself');
     t.ok((await say()) > 48_000 && (await said()) > 24_000, 'after');
     await tts.close();
