@@ -1,11 +1,11 @@
-/** The WebSocket route of the real service, with two independent client libraries; and keys and slots, which it shares with HTTP. */
+/** The WebSocket route of the real service, and keys and slots, which it shares with HTTP. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { balances } from '../store/support.js';
 import { startService, until, openStream, runScript } from '../support/service.js';
-import { openers, openNative, openWs, type SocketClient } from '../support/socket-client.js';
+import { openNative, openWs, type SocketClient } from '../support/socket-client.js';
 import {
   checkSeams,
   converse,
@@ -31,39 +31,38 @@ const long = 'The train was late again, so we walked along the river and talked 
   200,
 );
 
-for (const [name, open] of openers)
-  t.test(
-    `${name}: four utterances have continuous times, the words as sent, and no click between`,
-    async (t) => {
-      const client = await open(service.port, service.key);
-      await converse(client, 'a', pcm24, 3);
-      const words = client.words('a');
-      t.strictSame(
-        words.map(({ word }) => word),
-        tokens,
-      );
-      const samples = samplesOf(client.audio('a'));
-      const seconds = samples.length / RATE_HZ;
-      words.forEach(({ start, end }, i) => {
-        t.ok(start <= end && start >= (words[i - 1]?.end ?? 0), 'in order, without overlap');
-      });
-      t.ok((words.at(-1)?.end ?? Infinity) <= seconds && seconds < (words.at(-1)?.end ?? 0) + 2);
-      checkSeams(t, samples, RATE_HZ, words);
-      const ids = client.frames.flatMap(({ flush_id }) => flush_id ?? []);
-      t.strictSame(ids, ['flush 0', 'flush 1', 'flush 2', 'flush 3', 'a:close']);
-      let timed = 0;
-      let sent = 0;
-      for (const { audio_chunk, timestamps } of client.frames) {
-        sent += Buffer.byteLength(audio_chunk ?? '', 'base64') / 2 / RATE_HZ;
-        for (const end of timestamps?.end_seconds ?? []) {
-          timed++;
-          if (end > sent + 0.001) t.fail(`the time of a word came ${end - sent} s before its sound`);
-        }
+t.test(
+  'four utterances in pieces of a letter have continuous times, the words as sent, and no click between',
+  async (t) => {
+    const client = await openWs(service.port, service.key);
+    await converse(client, 'a', pcm24, 1);
+    const words = client.words('a');
+    t.strictSame(
+      words.map(({ word }) => word),
+      tokens,
+    );
+    const samples = samplesOf(client.audio('a'));
+    const seconds = samples.length / RATE_HZ;
+    words.forEach(({ start, end }, i) => {
+      t.ok(start <= end && start >= (words[i - 1]?.end ?? 0), 'in order, without overlap');
+    });
+    t.ok((words.at(-1)?.end ?? Infinity) <= seconds && seconds < (words.at(-1)?.end ?? 0) + 2);
+    checkSeams(t, samples, RATE_HZ, words);
+    const ids = client.frames.flatMap(({ flush_id }) => flush_id ?? []);
+    t.strictSame(ids, ['flush 0', 'flush 1', 'flush 2', 'flush 3', 'a:close']);
+    let timed = 0;
+    let sent = 0;
+    for (const { audio_chunk, timestamps } of client.frames) {
+      sent += Buffer.byteLength(audio_chunk ?? '', 'base64') / 2 / RATE_HZ;
+      for (const end of timestamps?.end_seconds ?? []) {
+        timed++;
+        if (end > sent + 0.001) t.fail(`the time of a word came ${end - sent} s before its sound`);
       }
-      t.equal(timed, tokens.length);
-      client.close();
-    },
-  );
+    }
+    t.equal(timed, tokens.length);
+    client.close();
+  },
+);
 
 t.test('words sent one by one are heard before their sentence ends, once in each utterance', async (t) => {
   const client = await openWs(service.port, service.key);
@@ -157,14 +156,14 @@ t.test(
     const left = balance();
     t.equal(left?.balance, left?.sum);
     t.ok((left?.balance ?? 0) > 80, `${left?.balance}: the unspoken rest is not charged`);
-    await operate(dataDir, (administration) => administration.credit(key, 2_000));
-    client.text('a', long.slice(0, 2_000));
+    await operate(dataDir, (administration) => administration.credit(key, 1_200));
+    client.text('a', long.slice(0, 1_200));
     client.flush('a', 'f3');
     await client.frame(({ flush_id }) => flush_id === 'f3');
     client.close();
     await client.closing();
     // White space at the end of a text has no sound and is free.
-    const expected = (left?.balance ?? 0) + 2_000 - long.slice(0, 2_000).trimEnd().length;
+    const expected = (left?.balance ?? 0) + 1_200 - long.slice(0, 1_200).trimEnd().length;
     t.ok(
       await until(() => Math.abs((balance()?.balance ?? 0) - expected) <= 1),
       `${balance()?.balance} of ${expected}`,
@@ -199,21 +198,19 @@ t.test('revoking a key closes its open sockets, and no others', async (t) => {
   t.match(await refused.closing(), { code: 1008 });
 });
 
-t.test('text in pieces of any size gives the same words as the whole text', async (t) => {
+t.test('whole texts give the same words as their pieces', async (t) => {
   const client = await openWs(service.port, service.key);
-  for (const pieces of [1, 7, 10_000]) {
-    await converse(client, `by ${pieces}`, pcm24, pieces);
-    t.strictSame(
-      client.words(`by ${pieces}`).map(({ word }) => word),
-      tokens,
-    );
-  }
+  await converse(client, 'a', pcm24, 10_000);
+  t.strictSame(
+    client.words('a').map(({ word }) => word),
+    tokens,
+  );
   client.close();
 });
 
 t.test('every encoding has its headers and decodes', async (t) => {
   const client = await openWs(service.port, service.key);
-  const encodings = ['mp3', 'wav', 'pcm', 'linear16', 'opus', 'mulaw', 'alaw'];
+  const encodings = ['mp3', 'wav', 'linear16', 'opus', 'mulaw'];
   await Promise.all(
     encodings.map((encoding) => converse(client, encoding, { response_format: { encoding } }, 50)),
   );
@@ -280,7 +277,7 @@ t.test('a key has nine requests; the tenth is refused at once; an aborted one fr
     t.same(await tenth.json(), { error: 'Rate limit exceeded', reason: 'concurrency' });
     t.equal(tenth.headers.get('retry-after'), null);
   }
-  const other = keyIn((await keys('create')).stdout);
+  const other = await makeKey();
   t.equal((await service.post('/v1/tts', short, { key: other })).status, 200, 'another key has its own nine');
   const isFree = async () => (await service.post('/v1/tts', short)).status === 200;
   const abortedMs = performance.now();

@@ -26,8 +26,12 @@ t.test(
     for (const id of conversational)
       t.ok(ids.includes(id.replace(/_conv$/, '')), `${id} has its plain voice`);
     for (const voice of ids) {
-      const { audio } = await streamed({ voice, text: sentence, response_format: { encoding: 'pcm' } });
-      t.ok(audio.length / 64_000 > 2 && audio.length / 64_000 < 12, `${voice}: ${audio.length / 64_000} s`);
+      const { audio } = await streamed({
+        voice,
+        text: 'The kettle is on.',
+        response_format: { encoding: 'pcm' },
+      });
+      t.ok(audio.length / 64_000 > 0.5 && audio.length / 64_000 < 4, `${voice}: ${audio.length / 64_000} s`);
       t.ok(peak(audio) > 4_000 && peak(audio) < 32_768, `${voice}: peak ${peak(audio)}`);
     }
   },
@@ -54,11 +58,11 @@ t.test('word times: tokens as written, in order, within the audio, on both route
   t.ok(new Set(stream.times.map(({ audioBytesBefore }) => audioBytesBefore)).size > expected.length / 4);
   for (const { end, audioBytesBefore } of stream.times)
     t.ok(end <= audioBytesBefore / 32_000, 'the time of a word follows its sound');
-  t.equal((await whole({ ...body, timestamps: false })).timestamps, undefined);
+  t.equal((await whole({ ...body, text: 'Yes.', timestamps: false })).timestamps, undefined);
 });
 
 t.test('the same request gives different audio of different length each time', async (t) => {
-  for (const text of ['Yes.', '', sentence]) {
+  for (const text of ['Yes.', '']) {
     const body = { text, temperature: 1, response_format: pcm16 };
     const readings = await Promise.all([whole(body), whole(body), whole(body)]);
     // One pair in a thousand has the same length, to the sample: three readings do not.
@@ -144,7 +148,7 @@ t.test('normalize_text changes the audio, and only when it is true', async (t) =
 });
 
 const ratesHz = [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 47_999, 48_000];
-for (const sampleRateHz of partOfToday(ratesHz, 3))
+for (const sampleRateHz of partOfToday(ratesHz, 5))
   t.test(`${sampleRateHz} Hz: wav, linear16 and pcm, whole and streamed`, async (t) => {
     for (const encoding of ['wav', 'linear16', 'pcm']) {
       const body = { text: 'One, two, three.', response_format: { encoding, sample_rate: sampleRateHz } };
@@ -180,7 +184,7 @@ t.test('text of any script is spoken, and its tokens come back', async (t) => {
     emoji: 'Well done 🎉 my friend 👍🏽',
     address: 'See https://example.org/a?b=c#d or write to me@example.org.',
     controls: 'one\ttwo\u0007three\u0000four\r\nfive',
-    huge: 'a'.repeat(3_000),
+    huge: 'a'.repeat(500),
   };
   for (const [name, text] of Object.entries(texts)) {
     const { audio, words } = await streamed({ text, timestamps: true, response_format: pcm16 });
@@ -194,16 +198,16 @@ t.test('text of any script is spoken, and its tokens come back', async (t) => {
 });
 
 t.test('a long text is spoken to its end', async (t) => {
-  const text = `${sentence} `.repeat(30).trim();
+  const text = `${sentence} `.repeat(10).trim();
   const { words, audio } = await streamed({ text, timestamps: true, response_format: pcm16 });
   t.equal(words.join(' '), text);
-  t.ok(audio.length / 32_000 > 60);
+  t.ok(audio.length / 32_000 > 20);
 });
 
 t.test('other decoders read the same samples', { skip: missingTool('ffmpeg', 'sox') }, async (t) => {
   for (const encoding of ['wav', 'linear16']) {
     const file = Buffer.from(
-      (await whole({ text: sentence, response_format: { encoding, sample_rate: 44_100 } })).audio,
+      (await whole({ text: 'Yes.', response_format: { encoding, sample_rate: 44_100 } })).audio,
       'base64',
     );
     const seconds = (file.length - 44) / 88_200;
