@@ -20,41 +20,49 @@ const isStopping = (service: TestService) => service.untilLogged('stopping');
 // Two at a time: some of them wait.
 t.jobs = 2;
 
-void t.test('SIGTERM during streams and a whole file: all complete, no new connection, exit 0', async (t) => {
-  const service = await startService(t, { OVERLOAD: 'late' }, SCRIPTED);
-  // Each step takes a fifth of a second: all are in mid-speech when the signal comes.
-  const text = `!slow ${prose(1)}`;
-  const file = service.post('/v1/tts', speech(text));
-  const read = readStream(await service.post('/v1/tts/stream', speech(text)));
-  const late = await openStream(service, text);
-  service.signal('SIGTERM');
-  await isStopping(service);
-  const refuses = () =>
-    RawClient.open(service.port).then(
-      (client) => client.destroy(),
-      () => true,
-    );
-  t.ok(await until(async () => (await refuses()) === true), 'no new connection');
-  t.ok((await read).audio.length >= text.trim().length * 4_800, 'to the last letter, of 50 ms');
-  const response = await file;
-  t.equal(response.status, 200);
-  t.ok(((await response.json()) as { audio: string }).audio.length > 400_000, 'the file');
-  t.ok((await late.rest()) > 300_000, 'the stream that was read late');
-  t.match(await service.exited, { code: 0, signal: null });
-  t.equal(service.stderr, '');
-});
+void t.test(
+  'SIGTERM and SIGHUP during streams and a whole file: all complete, no new connection, exit 0',
+  async (t) => {
+    const service = await startService(t, { OVERLOAD: 'late' }, SCRIPTED);
+    // Each step takes a fifth of a second: all are in mid-speech when the signal comes.
+    const text = `!slow ${prose(1)}`;
+    const file = service.post('/v1/tts', speech(text));
+    const read = readStream(await service.post('/v1/tts/stream', speech(text)));
+    const late = await openStream(service, text);
+    service.signal('SIGHUP');
+    service.signal('SIGTERM');
+    service.signal('SIGHUP');
+    await isStopping(service);
+    const refuses = () =>
+      RawClient.open(service.port).then(
+        (client) => client.destroy(),
+        () => true,
+      );
+    t.ok(await until(async () => (await refuses()) === true), 'no new connection');
+    t.ok((await read).audio.length >= text.trim().length * 4_800, 'to the last letter, of 50 ms');
+    const response = await file;
+    t.equal(response.status, 200);
+    t.ok(((await response.json()) as { audio: string }).audio.length > 400_000, 'the file');
+    t.ok((await late.rest()) > 300_000, 'the stream that was read late');
+    t.match(await service.exited, { code: 0, signal: null });
+    t.equal(service.stderr, '');
+  },
+);
 
 void t.test(
-  'SIGHUP, SIGUSR1 and SIGUSR2 end nothing; SIGUSR2 logs the status; a second signal ends a drain',
+  'SIGHUP, SIGUSR1 and SIGUSR2 end nothing, SIGUSR2 logs the status, and a second signal ends a drain',
   async (t) => {
-    const service = await startService(t, {}, SCRIPTED);
+    const service = spawnService(t, {}, SCRIPTED);
+    await service.untilLogged('first API key written to a file');
+    for (let i = 0; i < 5; i++) service.signal('SIGHUP');
+    await service.listening();
+    await service.untilLogged('voices reloaded');
     service.signal('SIGHUP');
     service.signal('SIGUSR1');
     service.signal('SIGUSR2');
     const idle = { requestsInFlight: 0, openContexts: 0, runningSegments: 0, threadsWhole: true };
     t.match(await service.untilLogged('status'), idle);
     t.notMatch(service.stderr, 'Debugger', 'nobody on this machine can run code in it');
-    await service.untilLogged('voices reloaded');
     const stream = await openStream(service);
     service.signal('SIGTERM');
     await isStopping(service);
