@@ -246,7 +246,7 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 280_000 }, async (t
   await t.test('after a drain, both clients speak with the service that follows', async (t) => {
     const options = { apiKey: service.key, baseURL };
     const { TTS } = loadClient('@livekit/agents-plugin-openai') as LiveKitModule;
-    const [kept, tts] = [new Client({ ...options, maxRetries: 5 }), new TTS({ ...options, voice: 'nova' })];
+    const [kept, tts] = [new Client({ ...options, maxRetries: 30 }), new TTS({ ...options, voice: 'nova' })];
     const say = async (): Promise<number> =>
       (await bytesOf(await kept.audio.speech.create(asked(SENTENCE, { response_format: 'pcm' })))).length;
     const said = async (): Promise<number> => {
