@@ -130,11 +130,11 @@ t.test('a refusal of a file says why, and leaves nothing behind', async (t) => {
     stderr: /a name has at most 100 letters/,
   });
   cpSync(download, join(models, 'robin'), { recursive: true });
-  mkdirSync(join(models, 'empty\u001b[2J'));
+  for (const name of ['empty', 'evil\u001b[2J']) mkdirSync(join(models, name));
   const listed = await voices('list');
   t.match(
     listed.stdout,
-    /\nNot usable:\n {2}\S+empty\ufffd\[2J: the folder is empty\n {2}\S+decoder\.onnx: a Git LFS pointer/,
+    /\nNot usable:\n {2}\S+empty: the folder is empty\n {2}\S+decoder\.onnx: a Git LFS pointer.*\n {2}\S+evil\ufffd\[2J: a name/,
   );
   t.notMatch(listed.stdout + listed.stderr, controls);
   const { stdout: json } = await voices('list', '--json');
@@ -142,7 +142,7 @@ t.test('a refusal of a file says why, and leaves nothing behind', async (t) => {
     packs: [
       { pack: 'syrinx-en', format: 'syrinx', voices: [{ id: 'wren', language: 'en', sample_rate: 24_000 }] },
     ],
-    not_usable: [/empty.*: the folder is empty/, /a Git LFS pointer/],
+    not_usable: [/empty: the folder is empty/, /a Git LFS pointer/, /evil.*: a name/],
   });
   t.match(await voices('remove', 'robin'), { status: 0 }, 'a pack that cannot be used has a name');
   t.match(await voices('list', '--name', 'x'), { status: 2, stderr: /"list" takes no --name/ });
