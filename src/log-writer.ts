@@ -13,7 +13,7 @@ import type { Bounds } from './limits.js';
 const STANDARD_OUTPUT = 1;
 
 /** Milliseconds for which lines are gathered: a busy service writes several at once. */
-const GATHER_MS = 50;
+const GATHER_MS = 20;
 /** Linux writes up to this number of bytes to a pipe as a whole, so lines of several threads do not mix. */
 const PIPE_BYTES = 4096;
 /** Milliseconds after a write that failed, or that a full pipe did not take, until the next one. */

@@ -85,7 +85,7 @@ const CALM_MS = 5_000;
  */
 const terms = {
   usual: { firstAudioMsMax: 150, inHandMs: 1_600, promised: 0.9 },
-  burst: { firstAudioMsMax: 1_000, inHandMs: 1_000, promised: 0.65 },
+  burst: { firstAudioMsMax: 1_000, inHandMs: 1_000, promised: 0.7 },
   small: { firstAudioMsMax: 1_000, inHandMs: 500, promised: 0.9 },
 } as const;
 type Terms = keyof typeof terms;

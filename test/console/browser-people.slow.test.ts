@@ -143,10 +143,11 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
   const folder = mkdtempSync(join(tmpdir(), 'connect-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
 
+  await page.goto('/connect');
+  await ada.sees('Connect');
+  await ada.field('API key').fill(rig.service.key);
+
   await t.test('the lines for curl, Node and Python speak as they are copied', { skip }, async (t) => {
-    await page.goto('/connect');
-    await ada.sees('Connect');
-    await ada.field('API key').fill(rig.service.key);
     for (const name of ['curl', 'Node', 'Python'])
       t.ok(await until(async () => (await lines(`With ${name}`)).includes(rig.service.key)));
     writeFileSync(join(folder, 'node.mjs'), await lines('With Node'));

@@ -207,7 +207,7 @@ t.test(
     const text = prose(2_000);
     for (let sent = 0; sent < 200; sent++) client.send('synthesize', { text });
     t.ok(await until(async () => (await service.openContexts()) === 1));
-    await pause(1_000);
+    await pause(2_000);
     t.ok(client.socket.writableLength > 10 * 2 ** 20, 'the service stops reading');
     const { bufferedBytes } = await service.status();
     t.ok(bufferedBytes < 4 * 2 ** 20, `${bufferedBytes} bytes wait`);

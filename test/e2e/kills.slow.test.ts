@@ -128,7 +128,7 @@ const live = async (
   await (killed ? service.kill() : service.stop());
   t.equal(service.stderr, '');
   const ledger = ledgerOf(dataDir);
-  t.same(ledger.slice(0, before.length), before, 'the start changes nothing');
+  t.same(ledger.slice(0, before.length), before, 'earlier entries stay');
   t.same(ledger.slice(0, acknowledged.length), acknowledged, 'every acknowledged entry is there');
   const charges = chargesOf(dataDir);
   for (const id of knownBefore) charges.delete(id);

@@ -58,6 +58,8 @@ const inShell = (code: string, cwd: string, path?: string) =>
 
 /** Runs a command of the pages in this process, without npm. @returns what it prints */
 const inProcess = async (program: Program, line: string): Promise<string> => {
+  // Without `--` npm would take the options.
+  if (!/^npm run (?:keys|usage|store)(?: -- |$)/.test(line)) throw new Error(line);
   const [, , , ...args] = (line.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ''));
   const command = runner(program, service.dataDir);
   return (await command(...args.filter((word) => word !== '--'))).stdout;

@@ -61,7 +61,7 @@ const begin = async (t: Test, args: readonly string[], isInstalled: boolean) => 
   t.teardown(() => child.kill('SIGKILL'));
   let log = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (log += text));
-  return { dataDir, child, install, log: () => log, isListening: () => log.includes('"listening"') };
+  return { dataDir, models, child, install, log: () => log, isListening: () => log.includes('"listening"') };
 };
 
 const busyTrialOf = async (child: ChildProcess): Promise<number> => {
@@ -83,8 +83,9 @@ const endInTrial = async (child: ChildProcess, signal: NodeJS.Signals): Promise<
 const skip = process.platform === 'linux' ? false : 'it reads /proc';
 
 t.test('of `voices add`, at SIGTERM', { skip }, async (t) => {
-  const { child } = await begin(t, [fileOf('scripts/voices.js'), 'add', 'PACK'], false);
+  const { child, models } = await begin(t, [fileOf('scripts/voices.js'), 'add', 'PACK'], false);
   t.strictSame(await endInTrial(child, 'SIGTERM'), [143, null]);
+  t.strictSame(readdirSync(models), ['syrinx-en'], 'nothing is left');
 });
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const)

@@ -86,9 +86,11 @@ if (hasPostgres()) {
   const create = async () => {
     await server.execute(
       shared.name,
-      `SET search_path = ${SCHEMA}; SET session_replication_role = replica;
-       TRUNCATE accounts, api_keys, audit, ledger, links, reservations, sessions, usage_days, usage_hours, users, writers
-         RESTART IDENTITY`,
+      `SET session_replication_role = replica;
+       DO $$ BEGIN EXECUTE (
+         SELECT 'TRUNCATE ' || string_agg(format('%I.%I', schemaname, tablename), ', ') || ' RESTART IDENTITY'
+         FROM pg_tables WHERE schemaname = '${SCHEMA}' AND tablename NOT IN ('version', 'store')
+       ); END $$`,
     );
     return createOn(shared);
   };

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -32,6 +33,7 @@ import { Statements } from '../../src/store/sqlite/statements.js';
 import { findDamage } from '../../src/store/sqlite/verification.js';
 import { StoreError, type UsagePeriod } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
+import { eventually } from '../support/waiting.js';
 import { storeSuite } from './suite.js';
 import { balances, memoryFolder } from './support.js';
 
@@ -51,6 +53,26 @@ const faultOf = (work: () => unknown): StoreError => {
   }
   throw new Error('the store opened');
 };
+
+t.test('a reader notices within a moment that the file is gone, without a probe', async (t) => {
+  const dataDir = join(memoryFolder(t), 'data');
+  const key = await createKey(dataDir);
+  const reader = open(dataDir);
+  t.teardown(() => reader.close());
+  const isFound = () => reader.findActiveKey({ hash: hashKey(key) }) !== null;
+  t.ok(isFound());
+  renameSync(storePath(dataDir), `${storePath(dataDir)}-away`);
+  await eventually(() => {
+    try {
+      isFound();
+      return false;
+    } catch (error) {
+      return (error as StoreError).fault === 'missing';
+    }
+  });
+  renameSync(`${storePath(dataDir)}-away`, storePath(dataDir));
+  t.ok(isFound(), 'and at once that it is back');
+});
 
 t.test('a first start that another one overtakes uses the store of that', (t) => {
   const dataDir = memoryFolder(t);

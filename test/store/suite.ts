@@ -62,7 +62,7 @@ const creditOf = (balance: number, committedEntry = 0, spent = 0): CreditState =
 
 export const storeSuite = (
   name: string,
-  /** An empty store, which may exist. */
+  /** An empty store. Its database may be there already. */
   create: (t: Test) => StoreUnderTest | Promise<StoreUnderTest>,
   createNone = create,
 ): void => {
