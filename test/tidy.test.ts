@@ -33,7 +33,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
-  scripts: 23_330,
+  scripts: 23_329,
   src: 4_607,
   'src/accounts': 3_095,
   'src/api': 2_062,
@@ -44,7 +44,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/front': 6_688,
   'src/ops': 315,
   'src/speech': 2_923,
-  'src/store': 6_432,
+  'src/store': 6_433,
   'src/text': 6_508,
   'src/threads': 3_563,
   workers: 1_270,

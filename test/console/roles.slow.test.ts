@@ -1,6 +1,6 @@
 /**
- * What a member, or somebody without a session, can do at most: others and the service do not notice. And each role asks each
- * route of the console, and reaches only what its role allows.
+ * A member, or somebody without a session, does as much as possible: neither other users nor the service may be harmed. Each
+ * role then calls each route of the console, and reaches only what it is allowed.
  */
 import t from 'tap';
 import { callNames, whoOf } from '../../src/console/call-rules.js';

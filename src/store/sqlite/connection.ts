@@ -34,6 +34,7 @@ export class SqliteConnection<T> {
   readonly #trustMs: number;
   readonly #prepare: (database: DatabaseSync) => T;
   #opened: Opened<T> | null = null;
+  /** When a use last found the file in its place. */
   #foundMs = Number.NEGATIVE_INFINITY;
 
   /**
