@@ -30,13 +30,14 @@ const scriptOf = (names: string, each: number, alone: number, isSpelled = false)
 });
 
 const latin = scriptOf('Latin', 1, 3.5, true);
+const arabic = scriptOf('Arabic', 1.5, 6);
 /** Measured with espeak-ng, as all figures below. */
 const scripts: readonly Script[] = [
   latin,
   scriptOf('Cyrillic', 1, 3.5, true),
   scriptOf('Greek', 1.25, 6, true),
   scriptOf('Hebrew', 1, 5),
-  scriptOf('Arabic', 1.5, 6),
+  arabic,
   scriptOf('Thai Ethiopic Oriya', 2, 2.5),
   scriptOf('Devanagari Bengali Gurmukhi Gujarati Tamil Telugu Kannada Malayalam Sinhala', 1.75, 2.5),
   scriptOf('Georgian Armenian', 1.75, 2.5),
@@ -74,7 +75,7 @@ type SignKind =
   | 'inside'
   /** When it is doubled. */
   | 'doubled'
-  /** It belongs to the letters around it, and is said only where there are none. */
+  /** It belongs to the letters around it, of its script if it has one, and is said only where there are none. */
   | 'joins';
 
 interface Sound {
@@ -121,7 +122,7 @@ const signs: readonly (readonly [RegExp, SignKind, number])[] = [
  */
 const namedRanges = `
   370-373 376-377 37b-37d 37f 3cf 3d3-3d4 3d7-3d9 3db 3dd 3df 3e1 3f3 3f7-3f8 3fb-400 405 40a 40d 450 455 45a 45d
-  460-481 48a-48f 492-529 52b 52d 52f 559 560 588 5ba 5bc-5bd 5bf 5c4-5c5 5ef-5f2 60b 613-61a 620 63b-63f 656-65f 664
+  460-481 48a-48f 492-529 52b 52d 52f 559 560 588 5ba 5bc-5bd 5bf 5c4-5c5 5ef-5f2 60b 613-61a 620 63b-63f 653 656-65f 664
   668 66e-66f 671-678 67a-67d 67f-685 687 689-690 692-697 699-6a8 6aa-6ae 6b0-6b9 6bb-6bd 6bf-6cb 6cd-6d1 6d3 6d5-6dc
   6e2-6e8 6ed-6ef 6f4 6f8 6fa-6fc 6ff 750-77f 8a0-8b4 8b6-8bd 8d4-8df 8e3-8e9 8f0-900 904 93a-93b 94e-94f 955-957
   971-980 9bd 9d7 9f0-9f1 9fc a01 a51 a74-a75 af9-afc b3d b55-b57 b71 bef bf8 c00 c04 c34 c3c-c3d c5a c5c-c5d c62-c63
@@ -129,7 +130,7 @@ const namedRanges = `
   e3a e4d 1033-1034 1050-1090 1097 109a-109d 10a0-10c5 10c7 10cd 10f8-10fa 10fd-10ff 1113-1160 1176-11a7 11c3-11ff 1207
   1247 1250-1256 1258 125a-125d 1287 12af 12cf 12ef 130f 131f 1347 1380-138f 13f0-13f5 13f8-13fd 1c80-1c88 1cb8-1cba
   1cbd-1cbf 1d26-1d2b 1fc0-1fc1 2d00-2d25 2d27 2d2d 2d80-2d96 2da0-2da6 2da8-2dae 2db0-2db6 2db8-2dbe 2dc0-2dc6
-  2dc8-2dce 2dd0-2dd6 2dd8-2dde 2de0-2dff 3005 303b 3041 3043 3045 3047 3049 308e 3094-3096 309d-309e 30a1 30a3 30a5
+  2dc8-2dce 2dd0-2dd6 2dd8-2dde 2de0-2dff 3005 303b 3041 3043 3045 3047 3049 308e 3094-3096 3099-309a 309d-309e 30a1 30a3 30a5
   30a7 30a9 30ee 30f4-30fa 30fd-30fe 3164-318e 31f0-31ff a640-a672 a674-a67d a67f-a69f fa21 fa6c fb1e-fb1f fb2c-fb2d
   fb30 fb36
   fb38-fb3a fb3c fb3e fb40-fb41 fb46-fb49 fb4c-fb4e fb50-fb55 fb5a-fb65 fb6a-fb79 fb7e-fb87 fb96-fba9 fbae-fbb1
@@ -145,6 +146,8 @@ const named = new RegExp(`[${namedRanges.replaceAll(/\w+/g, '\\u{$&}').replaceAl
 /** A capital is called as its small letter. */
 const isNamed = (character: string): boolean => named.test(character) || named.test(character.toLowerCase());
 const NAMED = 16;
+/** Beside letters of another script, a voice says their names. */
+const arabicMark = /[\u064b-\u0655\u0670]/u;
 
 const letter = /\p{L}/u;
 const isNumber = /\p{N}/u;
@@ -159,6 +162,7 @@ const signOf = (size: number, kind: SignKind): Sound => ({
 const soundOf = (character: string): Sound => {
   if (classOf(character.codePointAt(0)!) & WHITE) return signOf(1, 'always');
   if (isNamed(character)) return signOf(NAMED, 'always');
+  if (arabicMark.test(character)) return { ...signOf(NAMED, 'joins'), script: arabic };
   if (picture.test(character)) return signOf(PICTURE, 'once');
   const script = scripts.find(({ pattern }) => pattern.test(character)) ?? null;
   const sign =
@@ -220,6 +224,11 @@ class Run {
     return this.#script === null;
   }
 
+  /** @param script of the letters to which a sign belongs; `null`: of any */
+  has(script: Script | null): boolean {
+    return script === null ? !this.isEmpty : this.#script === script;
+  }
+
   /** @returns what the run counted as that ends before this letter; 0 if it goes on */
   add({ script, size, hasVowel, isCapital, isW }: Sound, codePoint: number): number {
     const block = script === latin ? 0 : codePoint >> 7;
@@ -275,7 +284,7 @@ export const letters = (text: string): number => {
       if (sound.isMark && (run.isEmpty || codePoint === codePointBefore)) size += MARK_ALONE;
       size += run.add(sound, codePoint);
     } else if (kind === 'joins') {
-      if (run.isEmpty) size += sound.size;
+      if (!run.has(sound.script)) size += sound.size;
     } else {
       size += run.end();
       const isRepeated = codePoint === codePointBefore;
