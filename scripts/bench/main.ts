@@ -77,16 +77,18 @@ const withTarget = <T>(
     use({ service, target: { ...spoken, port: service.port, keys: await service.makeKeys(keys) } }),
   );
 
+const withEngine = async <T>(use: (engine: BareLoop) => Promise<T>): Promise<T> => {
+  const data = { packs, ...(await deviceData(config)), voice, text: throughputText };
+  const engine = await BareLoop.start(data.executionProvider === 'webgpu' ? 1 : synthesisThreads, data);
+  try {
+    return await use(engine);
+  } finally {
+    await engine.close();
+  }
+};
+
 const runThroughput = (target: Target): Promise<void> =>
-  measure('throughput', async () => {
-    const data = { packs, ...(await deviceData(config)), voice, text: throughputText };
-    const bare = await BareLoop.start(data.executionProvider === 'webgpu' ? 1 : synthesisThreads, data);
-    try {
-      return await measureThroughput(load, target, bare);
-    } finally {
-      await bare.close();
-    }
-  });
+  measure('throughput', () => withEngine((engine) => measureThroughput(load, target, engine)));
 
 const runAll = async (): Promise<void> => {
   await withTarget(keysNeeded, async ({ service, target }) => {
@@ -134,7 +136,9 @@ const runOverload = (): Promise<void> =>
   withTarget(overloadKeysNeeded, async (late) => {
     const chosen = overloadParts.filter((part) => parts.includes(part));
     const overload = (refusing: Subject) =>
-      measureOverload({ refusing, late, withFresh }, { ...options.overload, parts: chosen });
+      withEngine((engine) =>
+        measureOverload({ refusing, late, withFresh }, { ...options.overload, parts: chosen }, engine),
+      );
     if (chosen.length > 0) {
       const result = await withTarget(overloadKeysNeeded, overload, refuse);
       rows.push(...result.rows);

@@ -8,6 +8,7 @@ import { LoadProcess } from '../../rig/load-process.js';
 import { Program } from '../../rig/program.js';
 import { mean } from '../../rig/statistics.js';
 import { sentence } from '../../rig/texts.js';
+import type { BareLoop } from '../bare.js';
 import type { Load } from '../load.js';
 import type { Row } from '../report.js';
 import type { CrowdFigures, CrowdOrder } from './crowd.js';
@@ -76,6 +77,12 @@ const wholesPerSecond = 0.5;
 const burstMsMax = 60_000;
 const seed = 18;
 
+/** How long the engine alone runs to show how fast the machine is. */
+const speedMs = 2_000;
+/** A phase during which the speed changed by more than this factor is measured again, up to so many times in all. */
+const speedFactorMax = 1.1;
+const attemptsMax = 3;
+
 /** The service needs this long to notice that programs are busy. The bench asks for nothing before. */
 const besideMs = 4_000;
 /** They end by themselves if this process is killed. */
@@ -107,6 +114,7 @@ const say = (text: string): void => void process.stderr.write(`  ${text}\n`);
 
 class OverloadRun {
   readonly #load: Load = new LoadProcess(new URL('../load.js', import.meta.url));
+  readonly #engine: BareLoop;
   readonly #subjects: Subjects;
   readonly #options: OverloadOptions;
   readonly #timing: Timing;
@@ -117,8 +125,9 @@ class OverloadRun {
   /** Cores that other programs used. */
   readonly #others: { readonly name: string; readonly cores: number }[] = [];
 
-  constructor(subjects: Subjects, options: OverloadOptions) {
+  constructor(subjects: Subjects, options: OverloadOptions, engine: BareLoop) {
     this.#subjects = subjects;
+    this.#engine = engine;
     this.#options = options;
     this.#timing = timingOf(options.seconds, options.isQuick);
   }
@@ -139,7 +148,8 @@ class OverloadRun {
       if (capacityParts.some(has)) {
         const found = await this.#findCapacity();
         capacity = found.listeners;
-        rows.push(capacityRow(found), ...(await this.#runShares(capacity, has)));
+        if (capacity === 0) throw new Error('the machine does not carry a single listener');
+        rows.push(capacityRow(found), ...(await this.#runShares(found, has)));
       }
       if (has('burst')) {
         burst = await this.#runBurst();
@@ -191,7 +201,8 @@ class OverloadRun {
 
   async #findCapacity(): Promise<Capacity> {
     const given = this.#options.capacity;
-    if (given !== null) return { listeners: given, failed: null, figures: null };
+    let speed = await this.#speed();
+    if (given !== null) return { listeners: given, failed: null, figures: null, speed };
     let best: CrowdFigures | null = null;
     const { held, failed } = await searchCapacity(this.#timing.search, async (listeners) => {
       const figures = await this.#crowd('trial', this.#subjects.late, listeners, {
@@ -202,50 +213,90 @@ class OverloadRun {
       say(
         trouble === null ? `${listeners} listeners held` : `${listeners} listeners did not hold: ${trouble}`,
       );
-      if (trouble === null) best = figures;
-      return trouble === null;
+      if (trouble !== null) return false;
+      best = figures;
+      speed = await this.#speed();
+      return true;
     });
-    return { listeners: held, failed, figures: best };
+    return { listeners: held, failed, figures: best, speed };
+  }
+
+  /** Seconds of speech that the engine alone makes in a second. */
+  async #speed(): Promise<number> {
+    return (await this.#engine.measure(speedMs)).throughput;
+  }
+
+  /**
+   * Measures a phase at a share of the capacity that the machine has now. The speed of a virtual machine drifts by half within
+   * minutes with nothing else on it, and the capacity with it. Only the speed decides whether a phase is measured again.
+   *
+   * @returns also the capacity during the phase
+   */
+  async #atCapacity<T>(name: string, found: Capacity, measure: (capacity: number) => Promise<T>) {
+    const capacityAt = (speed: number) => Math.max(1, Math.round((found.listeners * speed) / found.speed));
+    for (let attempt = 1; ; attempt++) {
+      const before = await this.#speed();
+      const figures = await measure(capacityAt(before));
+      const after = await this.#speed();
+      say(
+        `${name}: the engine alone makes ${before.toFixed(0)} s of speech a second before, ${after.toFixed(0)} after`,
+      );
+      const isSteady = Math.max(before / after, after / before) <= speedFactorMax;
+      if (isSteady || attempt === attemptsMax) return { figures, capacity: capacityAt((before + after) / 2) };
+      say(`${name}: measured again, because the speed of the machine changed`);
+    }
   }
 
   /** What is a share of the capacity, or a multiple. */
-  async #runShares(capacity: number, has: (part: OverloadPart) => boolean): Promise<Row[]> {
-    if (capacity === 0) throw new Error('the machine does not carry a single listener');
+  async #runShares(found: Capacity, has: (part: OverloadPart) => boolean): Promise<Row[]> {
     const { refusing } = this.#subjects;
     const { longWarmUpMs, neighbourAfterMs, neighbourMs, overload, rounds, shared, silenceMs, steady } =
       this.#timing;
     const rows: Row[] = [];
-    const share = (part: number) => Math.max(1, Math.floor(capacity * part));
-    await this.#crowd('warm-up', refusing, share(0.5), { ...this.#warmUp, durationMs: longWarmUpMs });
+    const shareOf = (capacity: number, part: number) => Math.max(1, Math.floor(capacity * part));
+    const warmUp = { ...this.#warmUp, durationMs: longWarmUpMs };
+    await this.#crowd('warm-up', refusing, shareOf(found.listeners, 0.5), warmUp);
     if (has('half')) {
-      await sleep(silenceMs);
-      const listeners = share(0.5);
-      const figures = await this.#crowd('half at once', refusing, listeners, this.#atOnce(listeners, rounds));
-      rows.push(...halfRows(listeners, figures));
+      const { figures, capacity } = await this.#atCapacity('half at once', found, async (now) => {
+        await sleep(silenceMs);
+        const listeners = shareOf(now, 0.5);
+        return this.#crowd('half at once', refusing, listeners, this.#atOnce(listeners, rounds));
+      });
+      rows.push(...halfRows(shareOf(capacity, 0.5), figures));
     }
     if (has('steady')) {
-      const figures = await this.#crowd('0.9 x', refusing, share(steadyShare), steady);
-      rows.push(carriedRow(`${steadyShare} x capacity for ${steady.durationMs / 1_000} s`, figures));
+      const { figures, capacity } = await this.#atCapacity('0.9 x', found, (now) =>
+        this.#crowd('0.9 x', refusing, shareOf(now, steadyShare), steady),
+      );
+      const what = `${steadyShare} x capacity (${capacity} now) for ${steady.durationMs / 1_000} s`;
+      rows.push(carriedRow(what, figures));
     }
     if (has('neighbour')) {
-      const what = `${sharedShare} x capacity, a busy program takes a core for ${neighbourMs / 1_000} s`;
-      const [figures] = await Promise.all([
-        this.#crowd('0.4 x, a neighbour', refusing, share(sharedShare), shared, false),
-        sleep(neighbourAfterMs).then(() => besideBusyPrograms(1, () => sleep(neighbourMs))),
-      ]);
-      rows.push(carriedRow(what, figures));
+      const { figures, capacity } = await this.#atCapacity('0.4 x', found, async (now) => {
+        const [crowd] = await Promise.all([
+          this.#crowd('0.4 x, a neighbour', refusing, shareOf(now, sharedShare), shared, false),
+          sleep(neighbourAfterMs).then(() => besideBusyPrograms(1, () => sleep(neighbourMs))),
+        ]);
+        return crowd;
+      });
+      const what = `a busy program takes a core for ${neighbourMs / 1_000} s`;
+      rows.push(carriedRow(`${sharedShare} x capacity (${capacity} now), ${what}`, figures));
     }
     const idle = { warmUpMs: 0, durationMs: 1, drainMsMax: 5_000, probes: calmProbes };
     let normal = idleFirstAudio((await this.#crowd('calm', refusing, 0, idle)).probes);
     if (has('0.8')) {
-      const runs = await this.#runCalm(share(calmShare));
-      rows.push(...calmRows(runs.refusing, runs.late));
+      const { figures } = await this.#atCapacity('0.8 x', found, (now) =>
+        this.#runCalm(shareOf(now, calmShare)),
+      );
+      rows.push(...calmRows(figures.refusing, figures.late));
       // A second after the load, the listeners that were admitted still listen.
-      normal = calmFirstAudio(runs.refusing);
+      normal = calmFirstAudio(figures.refusing);
     }
+    const order = { ...overload, wholesPerSecond, probes: probesAfter };
     for (const factor of overloads.filter(has)) {
-      const order = { ...overload, wholesPerSecond, probes: probesAfter };
-      const figures = await this.#crowd(`${factor} x`, refusing, capacity * Number(factor), order);
+      const { figures, capacity } = await this.#atCapacity(`${factor} x`, found, (now) =>
+        this.#crowd(`${factor} x`, refusing, now * Number(factor), order),
+      );
       rows.push(...overloadRows(factor, capacity, normal, figures));
     }
     return rows;
@@ -320,5 +371,6 @@ class OverloadRun {
   }
 }
 
-export const measureOverload = (subjects: Subjects, options: OverloadOptions) =>
-  new OverloadRun(subjects, options).run();
+/** @param engine of the kind that the services run: it shows how fast the machine is */
+export const measureOverload = (subjects: Subjects, options: OverloadOptions, engine: BareLoop) =>
+  new OverloadRun(subjects, options, engine).run();

@@ -39,16 +39,18 @@ export interface Capacity {
   readonly failed: number | null;
   /** Of the last trial that held; `null`: the number was given. */
   readonly figures: CrowdFigures | null;
+  /** Seconds of speech that the engine alone made in a second then. */
+  readonly speed: number;
 }
 
-export const capacityRow = ({ failed, figures, listeners }: Capacity): Row => {
+export const capacityRow = ({ failed, figures, listeners, speed }: Capacity): Row => {
   const how =
     figures === null
       ? 'given'
       : `${failed === null ? 'the most that was tried' : `${failed} did not hold`}; first audio ${spreadText(figures.visits.firstAudioMs)}`;
   return row(
     `Capacity: listeners, none dry, p99 of first audio within ${bars.capacityFirstAudioP99MsMax} ms`,
-    `${count(listeners)} (${how})`,
+    `${count(listeners)} (${how}; the engine alone makes ${speed.toFixed(0)} s of speech a second)`,
   );
 };
 
@@ -162,7 +164,7 @@ export const overloadRows = (
   const lost = failed + wholes.failed;
   return [
     row(
-      `${factor} x capacity: admitted visits dry for more than ${visitBars.dryMsMax} ms`,
+      `${factor} x capacity (${count(listeners)} now): admitted visits dry for more than ${visitBars.dryMsMax} ms`,
       `${percent(dry, admitted)} (${dry} of ${count(admitted)}; worst gap ${ms(dryMsMax)})`,
       `at most ${bars.dryShareMax * 100} %`,
       admitted > 0 && dry <= bars.dryShareMax * admitted,
