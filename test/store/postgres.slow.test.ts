@@ -1,7 +1,11 @@
 /** The suite of stores on PostgreSQL, what a start does with a journal, and how fresh a reader is when the database changes, stops or hangs. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createConnection, createServer } from 'node:net';
+import { basename, join } from 'node:path';
+import { pipeline } from 'node:stream';
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
 import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
@@ -76,6 +80,20 @@ if (hasPostgres()) {
       await Promise.all(readers.map((reader) => reader.refresh()));
     };
     return { name, url, driver, settled };
+  };
+
+  /** A way to the server that counts the bytes of its answers. */
+  const countAnswers = async (t: Test) => {
+    const host = temporaryFolder(t);
+    let bytes = 0;
+    const counter = createServer((near) => {
+      const far = createConnection(server.socket);
+      far.on('data', (answer) => (bytes += answer.length));
+      pipeline(near, far, near, () => undefined);
+    }).listen(join(host, basename(server.socket)));
+    t.teardown(() => counter.close());
+    await once(counter, 'listening');
+    return { host, answered: () => bytes };
   };
 
   const createNone = async () => createOn(await server.database());
@@ -293,6 +311,38 @@ if (hasPostgres()) {
     await settled();
     t.equal(reader.findActiveKey({ keyId: 1 }), null, 'the key was revoked by the slow transaction');
   });
+
+  t.test(
+    'what was answered is not answered again while an older transaction runs, in any database',
+    async (t) => {
+      const { name, url } = await withKey(t);
+      const { host, answered } = await countAnswers(t);
+      const other = (await server.database()).name;
+      const slow = server.execute(other, `BEGIN; SELECT pg_current_xact_id(); SELECT pg_sleep(5); COMMIT`);
+      const sleeping = `SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'`;
+      t.ok(await until(async () => (await server.execute(name, sleeping)).length > 0));
+      const counted = new URL(url);
+      counted.searchParams.set('host', host);
+      const reader = (await postgresStore(counted.href, temporaryFolder(t), limits).openReader(
+        1,
+      )) as RefreshedReader;
+      t.teardown(() => reader.close());
+      await server.execute(
+        name,
+        `INSERT INTO syrinx.api_keys (hash, prefix, account_id, created_at_ms)
+       SELECT sha256(place::text::bytea), 'svc_sk_', 1, 0 FROM generate_series(1, 500) AS place`,
+      );
+      await reader.refresh();
+      t.not(reader.findActiveKey({ hash: createHash('sha256').update('500').digest() }), null);
+      const before = answered();
+      t.ok(before > 500 * 50, `${before} bytes have the keys`);
+      await reader.refresh();
+      const again = answered() - before;
+      t.ok(again < 2_000, `${again} bytes`);
+      t.ok((await server.execute(name, sleeping)).length > 0, 'the transaction still runs');
+      await slow;
+    },
+  );
 
   t.test('a database that stops: nothing is admitted after a second, and nothing is lost', async (t) => {
     const { driver } = await withKey(t);

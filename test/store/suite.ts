@@ -293,6 +293,22 @@ export const storeSuite = (
     t.equal(await store.transact(async (transaction) => transaction.countAccounts()), 1);
   });
 
+  t.test(`${name}: keys from a clock that was far ahead do not keep an account from keys`, async (t) => {
+    const { store, administration } = await open(t);
+    await administration.createKey('ada', 10);
+    const day = 86_400_000;
+    const addKeys = (count: number, first: number, atMs: number) =>
+      store.transact(async (transaction) => {
+        for (let id = first; id < first + count; id++) {
+          await transaction.addKey('api', 1, new Uint8Array(32).fill(id), 'svc_sk_new', plain, atMs);
+          await transaction.revokeKey(id, atMs);
+        }
+      });
+    await addKeys(99, 2, 410 * day);
+    await t.rejects(addKeys(2, 101, 410.5 * day), /got 100 keys in 24 hours/);
+    await addKeys(2, 101, 2 * day);
+  });
+
   t.test(`${name}: acts that are started together are done one after the other`, async (t) => {
     const { administration } = await open(t);
     const created = await Promise.all(Array.from({ length: 5 }, () => administration.createKey(null, null)));

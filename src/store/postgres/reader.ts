@@ -48,23 +48,28 @@ type KeyFields = readonly [
 ];
 
 interface Changes {
-  /** Transactions before this one have ended: what they changed is in this answer, or was in an earlier one. */
+  /** The snapshot: what the transactions that it sees changed is in this answer, or was in an earlier one. */
   readonly mark: string;
   readonly committed: number;
   readonly accounts: readonly AccountFields[] | null;
   readonly keys: readonly KeyFields[] | null;
 }
 
+/** The snapshot before the first transaction. */
+const BEGINNING = '1:1:';
+
+const isNew = `changed >= pg_snapshot_xmin(CAST(:mark AS pg_snapshot))
+        AND NOT pg_visible_in_snapshot(changed, CAST(:mark AS pg_snapshot))`;
 // One statement reads one snapshot. A key that was revoked before the first query is not needed.
 const changesSince = translate(`
-  SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS mark,
+  SELECT pg_current_snapshot()::text AS mark,
     coalesce((SELECT max(entry) FROM ledger WHERE writer = :writer), 0) AS committed,
     (SELECT json_agg(json_build_array(id, name, metered, ${clamped('balance')}, suspended_at_ms IS NOT NULL,
         normalize_text, speed, lexicon))
-      FROM accounts WHERE changed >= CAST(:mark AS xid8)) AS accounts,
+      FROM accounts WHERE ${isNew}) AS accounts,
     (SELECT json_agg(json_build_array(id, account_id, encode(hash, 'base64'), revoked_at_ms IS NOT NULL, expires_at_ms,
         credit_limit, voices, ${clamped('spent')}, normalize_text, speed, lexicon) ORDER BY id)
-      FROM api_keys WHERE changed >= CAST(:mark AS xid8) AND (:mark <> '0' OR revoked_at_ms IS NULL)) AS keys
+      FROM api_keys WHERE ${isNew} AND (CAST(:mark AS pg_snapshot)::text <> '${BEGINNING}' OR revoked_at_ms IS NULL)) AS keys
 `).text;
 
 type CopiedKey = Omit<ActiveKey, 'account'> &
@@ -95,7 +100,7 @@ export class PostgresReader implements StoreReader {
   #committedEntry = 0;
   /** The session that the copy came from. The next one may lead to another server. */
   #session: Session | null = null;
-  #mark = '0';
+  #mark = BEGINNING;
   /** Monotonic clock, when the last answered query was sent. */
   #askedAtMs = -Infinity;
   #fault: StoreError | null = null;
@@ -190,7 +195,7 @@ export class PostgresReader implements StoreReader {
     try {
       const session = await this.#connection.session();
       if (session !== this.#session) {
-        this.#mark = '0';
+        this.#mark = BEGINNING;
         this.#session = session;
       }
       const [changes] = await session.query<Changes>(changesSince, [this.#writer, this.#mark]);
@@ -215,7 +220,7 @@ export class PostgresReader implements StoreReader {
 
   /** Keys of the copy that these changes may end. */
   #touchedBy({ accounts, keys }: Changes): number[] {
-    if (this.#mark === '0') return [...this.#keys.keys()];
+    if (this.#mark === BEGINNING) return [...this.#keys.keys()];
     const suspended = new Set<number>();
     for (const [id, , , , isSuspended] of accounts ?? [])
       if (isSuspended && this.#accounts.get(id)?.suspended === false) suspended.add(id);
@@ -229,7 +234,7 @@ export class PostgresReader implements StoreReader {
   }
 
   #apply({ mark, committed, accounts, keys }: Changes): void {
-    if (this.#mark === '0') {
+    if (this.#mark === BEGINNING) {
       this.#accounts.clear();
       this.#keys.clear();
       this.#keyIds.clear();

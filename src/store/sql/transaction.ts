@@ -256,9 +256,10 @@ export class Transaction extends UsageReader {
       throw conflict(
         `The account has ${ofAccount} keys, the most that an account may have: revoke those that nobody uses, ${remedy}`,
       );
+    // Keys of a host whose clock was far ahead do not count until that time.
     const ofDay = await this.count(
-      `${keys} AND account_id = ? AND created_at_ms > ?`,
-      ...[accountId, atMs - DAY_MS],
+      `${keys} AND account_id = ? AND created_at_ms > ? AND created_at_ms < ?`,
+      ...[accountId, atMs - DAY_MS, atMs + DAY_MS],
     );
     if (ofDay >= keysPerAccountMax)
       throw conflict(
