@@ -14,11 +14,11 @@ export const goesOnAfter = (rule: FullStop, next: string): boolean => {
     case 'inside':
       return next !== '';
     case 'unless-lower-case':
-      return /^\p{Ll}/u.test(next);
+      return /^[\p{Ll}(]/u.test(next);
     case 'unless-digit':
       return /^\p{Nd}/u.test(next);
     case 'unless-either':
-      return /^[\p{Ll}\p{Nd}]/u.test(next);
+      return /^[\p{Ll}\p{Nd}(]/u.test(next);
   }
 };
 
@@ -26,18 +26,21 @@ const words = (list: string): ReadonlySet<string> => new Set(list.split(' '));
 
 /** The sentence always goes on after these. */
 const inside = words(
-  'mr mrs ms mx messrs dr prof st ste mt ft rev hon gen col capt lt sgt cmdr adm gov sen rep pres supt ' +
-    'vs v cf viz approx ca est dept univ assn ave blvd rd al eg ie resp ' +
+  'mr mrs ms mx messrs dr prof st ste mt ft rev hon gen col capt lt sgt cmdr adm gov sen rep pres supt maj Sec asst attn ' +
+    'vs v cf viz approx ca est bros dept univ assn ave blvd rd al eg ie resp ' +
     'mme mlle herr fr hr nr bzw bspw z.b u.a d.h sra dra sig dott av',
 );
 /** May end a sentence: the next letter decides. */
 const either = words(
-  'etc inc ltd co corp bros llc plc jr sr esq ph.d m.d b.a m.a m.sc b.sc m.phil d.phil ll.m ll.b ed.d psy.d pharm.d a.m p.m am pm usw ff',
+  'etc inc ltd co corp llc plc jr sr esq ph.d m.d b.a m.a m.sc b.sc m.phil d.phil ll.m ll.b ed.d psy.d pharm.d a.m p.m am pm usw ff',
 );
 /** Numbering: "No. 5", but "No. Not today". */
-const numbering = words('no nos p sec ch art op nr ext mar');
-/** The same, and no other words: "the Jan. issue". */
-const sureNumbering = words('pp vol vols fig figs tel jan feb apr jun jul aug sep sept oct nov dec');
+const numbering = words('no nos p sec ch art op nr ext mar eq c');
+/** The same, and no other words: "the Jan. issue". Some only with a capital: "He sat. 5 came." */
+const sureNumbering = words(
+  'pp vol vols fig figs tel jan feb apr jun jul aug sep sept oct nov dec mon tue tues Wed thu thur thurs fri Sat Sun ' +
+    'apt rm bldg rte rt fl ln ct pl pkwy hwy sq oz qt tbsp mo min max avg esp incl excl misc govt appt acct ref qty',
+);
 
 /** The same for other languages. They use the English ones too, because languages share many abbreviations. */
 const insideOf: Readonly<Record<string, ReadonlySet<string>>> = {
@@ -67,8 +70,7 @@ const insideOf: Readonly<Record<string, ReadonlySet<string>>> = {
 const stopsOrdinals = words('de da nb no fi cs sk pl hu tr hr sl sr et is lv');
 
 /** Units after a number: "10 in. wide", "6 ft. He". */
-const unit =
-  /^\d (?:in|ft|yds?|oz|lbs?|mi|gal|qt|pt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?|[cmk]m|[mk]?g)$/;
+const unit = /^\d (?:in|ft|yds?|lbs?|mi|gal|pt|tsp|secs?|mins|hrs?|wks?|mos|yrs?|[cmk]m|[mk]?g)$/;
 
 const edges = /^[^\p{L}\p{N}]+|(?<![^\p{L}\p{N}.…])[^\p{L}\p{N}.…]+$/gu;
 /** Most tokens need no search for their edges. */
@@ -97,10 +99,10 @@ export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en')
   // "z. B.", "Hauptstr. 5"
   if (code === 'de' && /^\p{L}$|\p{L}str$/u.test(lower)) return 'inside';
   if (Object.hasOwn(insideOf, code) && insideOf[code]!.has(lower)) return 'inside';
-  if (inside.has(lower)) return 'inside';
+  if (inside.has(lower) || inside.has(stem)) return 'inside';
   if (either.has(lower)) return 'unless-lower-case';
   if (numbering.has(lower)) return 'unless-digit';
-  if (sureNumbering.has(lower)) return 'unless-either';
+  if (sureNumbering.has(lower) || sureNumbering.has(stem)) return 'unless-either';
   // U.S., J.R.R., e.g.
   if (stem.includes('.') && /^\p{L}(?:\.\p{L})+$/u.test(stem)) return 'inside';
   return 'ends';

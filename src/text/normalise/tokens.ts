@@ -154,7 +154,7 @@ export class Tokens {
     if (!tail.startsWith('.')) return tail;
     const following = this.#tokens[at + 1];
     if (following === undefined) return tail;
-    const initial = following.core.charAt(0);
+    const initial = following.lead.startsWith('(') ? '(' : following.core.charAt(0);
     const goesOn = () => {
       const number = /\d$/.test(this.#tokens[at - 1]?.core ?? '') ? '0 ' : '';
       switch (fullStopAfter(`${number}${core}.`, false, this.#code)) {
@@ -165,7 +165,7 @@ export class Tokens {
         case 'ends':
         case 'unless-lower-case':
         case 'unless-either':
-          return /[\p{Ll}\p{Nd}]/u.test(initial);
+          return /[\p{Ll}\p{Nd}(]/u.test(initial);
       }
     };
     return tail.length > 1 || goesOn() ? tail.slice(1) : tail;

@@ -428,6 +428,13 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['a Ph.D. in', 'a P.H.D in'],
     ['aka Bob', 'also known as Bob'],
     ['est. 1984', 'established nineteen eighty four'],
+    ['Apple Inc. (AAPL) rose', 'Apple incorporated (AAPL) rose'],
+    ['Sec. Clinton and Maj. Tom', 'Secretary Clinton and Major Tom'],
+    ['acct. 5, ref. number, qty. is', 'account five, reference number, quantity is'],
+    ['He asked the ref. Then', 'He asked the ref. Then'],
+    ['8 fl. oz. of milk', 'eight fluid ounces of milk'],
+    ['2 Tbsp. sugar', 'two tablespoons sugar'],
+    ['Sat. and Sun. all day', 'Saturday and Sunday all day'],
   ],
   'signs in running text': [
     ['salt & pepper', 'salt and pepper'],

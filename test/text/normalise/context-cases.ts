@@ -172,6 +172,42 @@ export const uncutSentences = [
     'The Jan. issue is out.',
   ],
   ...['Born in Feb. and gone by Sept. 5.', 'Mail jane.doe@example.com soon.', 'John Smith Jr. sang well.'],
+  ...[
+    'I live in Apt. 4B of it.',
+    'It is a 900 sq. ft. house.',
+    'Meet me in Rm. 204 at noon.',
+    'Take Rte. 9 north.',
+  ],
+  ...[
+    'The avg. score is high.',
+    'We grow fruit esp. apples.',
+    'The misc. items are here.',
+    'The govt. said so.',
+  ],
+  ...[
+    'My appt. is on Monday.',
+    'The Asst. Manager left.',
+    'Send it attn. Mr. Smith now.',
+    'By Eq. 5 we see it.',
+  ],
+  ...[
+    'Warner Bros. Pictures made it.',
+    'Add 2 Tbsp. sugar to it.',
+    'Get 8 fl. oz. milk now.',
+    'Wait min. 10 days.',
+  ],
+  ...[
+    'See you Mon. at 5 pm.',
+    'Closed Sat. and Sun. all day.',
+    'Meet on Fri. 5 March.',
+    'She is on Elm Ln. in town.',
+  ],
+  ...[
+    'Maj. Tom left.',
+    'Sec. Clinton said so.',
+    'Your acct. number is five.',
+    'It was built c. 1850 in town.',
+  ],
 ] as const;
 
 /** Two sentences, although a shortened word ends the first. */
@@ -182,4 +218,5 @@ export const cutSentences = [
     'It opens at 10 a.m. Bring your own tea.',
     'Acme Inc. They grew very fast.',
   ],
+  ...['We moved to the new apt. It is nice.', 'It took ten min. Then we left.', 'The cat sat. 5 dogs came.'],
 ] as const;

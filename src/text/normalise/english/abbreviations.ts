@@ -12,11 +12,11 @@ const stopped = wordTable(`
   resp: respectively; hwy: highway; blvd: boulevard; pkwy: parkway; ave: avenue; inc: incorporated; ltd: limited;
   corp: corporation; co: company; bros: brothers; jr: junior; sr: senior; ph.d: P.H.D;
   m.sc: M.S.C; b.sc: B.S.C; m.phil: M Phil; d.phil: D Phil; ll.m: L.L.M; ll.b: L.L.B; ed.d: E.D.D; psy.d: Psy D;
-  pharm.d: Pharm D
+  pharm.d: Pharm D; acct: account; ref: reference; qty: quantity
 `);
 
 /** These may be words at the end of a sentence: expanded only where the sentence goes on. */
-const alsoWords = /^(?:max|temp|min|co|resp|ie|eg)$/i;
+const alsoWords = /^(?:max|temp|min|ref|co|resp|ie|eg)$/i;
 /** Expanded only as part of a name. */
 const capitalOnly = /^(?:inc|ltd|corp|co|bros|jr|sr|temp)$/i;
 const capitalised = /^\p{Lu}/u;
@@ -29,7 +29,7 @@ const plain = wordTable(`
 `);
 
 /** May follow a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */
-const afterDay = /^(?:morning|afternoon|evening|night|at|from|and|to|through|&|-|–)$/;
+const afterDay = /^(?:morning|afternoon|evening|night|at|from|and|or|to|through|until|all|only|&|-|–)$/;
 
 /** Mon.-Fri., Jan–Mar */
 const calendarSpanOf = (text: string): string | null => {
@@ -90,7 +90,7 @@ export const abbreviations: Rule = (tokens, at) => {
 const titles = wordTable(`
   Mr: Mister; Mrs: Missus; Ms: Miz; Messrs: Messers; Prof: Professor; Rev: Reverend; Hon: Honorable; Gen: General;
   Col: Colonel; Capt: Captain; Lt: Lieutenant; Sgt: Sergeant; Cmdr: Commander; Adm: Admiral; Gov: Governor;
-  Sen: Senator; Rep: Representative; Pres: President; Supt: Superintendent; Fr: Father; Mt: Mount; Ft: Fort
+  Sen: Senator; Rep: Representative; Pres: President; Supt: Superintendent; Maj: Major; Sec: Secretary; Fr: Father; Mt: Mount; Ft: Fort
 `);
 /** No other word is written like these: they need no full stop. */
 const needsNoStop = wordSet('Mr Mrs Ms Messrs Prof Lt Sgt Capt Mt');

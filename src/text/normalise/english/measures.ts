@@ -155,7 +155,7 @@ export const measureOf = (text: string, attributive = false): string | null => {
 /** "5 ft. tall", "10 sec. later": the full stop belongs to the unit if the sentence goes on. */
 const tailOfUnit = (tokens: Tokens, at: number): string => {
   const { core, tail } = tokens.at(at);
-  return /(?:^|\d)(?:ft|in|lbs?|oz|yds?|mi|gal|qt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?)$/.test(core)
+  return /(?:^|\d)(?:ft|in|lbs?|oz|yds?|mi|gal|qt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?)$/i.test(core)
     ? tokens.tailOfAbbreviation(at)
     : tail;
 };
@@ -209,13 +209,13 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   }
   // "sq. ft", "fl oz": two words of one unit.
   const second = tokens.nextAfterStop(at + 1);
-  if (second !== undefined && /^sq$/i.test(next.core)) {
+  if (second !== undefined && /^(?:sq|fl)$/i.test(next.core)) {
     const unit = unitOf(second.core, false);
     if (unit !== null)
       return {
         parts: [
           { core: quantity.spoken },
-          { core: 'square', tail: '' },
+          { core: /^f/i.test(next.core) ? 'fluid' : 'square', tail: '' },
           { core: named(quantity, unit, false), tail: tailOfUnit(tokens, at + 2) },
         ],
       };
