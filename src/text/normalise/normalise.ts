@@ -154,14 +154,32 @@ const placeOfStop = (text: string, from: number): number => {
 
 /** Calls back with the places of signs that each address has, in order. Most texts have none: that must cost little. */
 const eachAddressSign = (text: string, found: (at: number) => void): void => {
-  let [mail, scheme, stop] = [placeOf('@', text, 0), placeOf('://', text, 0), placeOfStop(text, 0)];
+  let [mail, scheme, link] = [placeOf('@', text, 0), placeOf('://', text, 0), placeOf('](', text, 0)];
+  let stop = placeOfStop(text, 0);
   for (;;) {
-    const at = Math.min(mail, scheme, stop);
+    const at = Math.min(mail, scheme, link, stop);
     if (at === Infinity) return;
     found(at);
     if (mail === at) mail = placeOf('@', text, at + 1);
     else if (scheme === at) scheme = placeOf('://', text, at + 1);
+    else if (link === at) link = placeOf('](', text, at + 1);
     else stop = placeOfStop(text, at + 1);
+  }
+};
+
+/** [text](address): the text may have begun in a word before. */
+const linkForm = /^(?:([^[\]!]*)!?\[)?([^[\]]*)\]\((?=\S*[/.#:@])\S*\)/;
+/** The most words of the text of a link. */
+const linkWordsMax = 16;
+
+/** Leaves out the bracket that opens the text of a link, in one of the words before its address. */
+const openLink = (text: string, words: readonly Span[], end: number, found: Replacement[]): void => {
+  const least = Math.max(end - linkWordsMax, found.at(-1)?.first ?? -1);
+  for (let at = end - 1; at > least; at--) {
+    const word = text.slice(words[at]!.start, words[at]!.end);
+    const spoken = word.replace(/!?\[/, '') || silentForm;
+    if (spoken !== word) found.push({ first: at, last: at, spoken });
+    if (/[[\]]/.test(word)) return;
   }
 };
 
@@ -189,16 +207,16 @@ export const addressesIn = (
     while (words[at]!.end <= sign) at++;
     const { start } = words[at]!;
     end = words[at]!.end;
-    const raw = text.slice(start, end);
+    const written = text.slice(start, end);
+    const label = written.replace(linkForm, '$1$2');
     // The brackets of <https://example.com> are none of the text's.
-    const { lead, core, tail } = trim(
-      raw.startsWith('<') && raw.endsWith('>') ? raw.slice(1, -1) : raw,
-      raw.length,
-    );
+    const { lead, core, tail } = trim(label.replace(/^([^\w<]{0,4})<([^<>]*)>/, '$1$2'), end - start);
     const address = spokenAddress(core, rulesFor(language)?.addressWords);
-    if (address === null || address === raw) return;
+    const spoken = address === null ? label || silentForm : lead + address + tail;
+    if (spoken === written || address === written) return;
     if (at === 0) found.length = 0;
-    found.push({ first: at, last: at, spoken: lead + address + tail });
+    if (label !== written && !written.includes('[')) openLink(text, words, at, found);
+    found.push({ first: at, last: at, spoken });
   });
   if (origins !== undefined) for (const replacement of found) origins.set(replacement, 'address');
   return found;
