@@ -143,11 +143,6 @@ export class Tokens {
     return this.wordBefore(at) || (this.previous(at)?.core.toLowerCase() ?? '');
   }
 
-  /** As `wordBefore`, with its capitals. */
-  wordBeforeAsWritten(at: number): string {
-    return this.wordBefore(at) === '' ? '' : this.#tokens[at - 1]!.core;
-  }
-
   /** The punctuation after an expanded abbreviation: the full stop stays only if it also ends the sentence. */
   tailOfAbbreviation(at: number): string {
     const { core, tail } = this.at(at);

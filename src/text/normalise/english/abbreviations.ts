@@ -29,7 +29,27 @@ const plain = wordTable(`
 `);
 
 /** May follow a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */
+const joinsDays = /^(?:to|through|and|or|&|-|–)$/;
 const afterDay = /^(?:morning|afternoon|evening|night|at|from|and|or|to|through|until|all|only|&|-|–)$/;
+
+/** Before a day or month that is shortened without a full stop: "on Fri", "in Jan", "the 14th of Mar". */
+const beforeDay = / (?:on|every|each|last|next|this|until|till|by)$/;
+const beforeMonth = / (?:in|last|next|this|since|until|till|by)$|^\d+(?:st|nd|rd|th) of$/;
+
+/** "on Fri at noon", "Mon to Fri", "in Jan"; but "on Sun Valley Road", "in Mar Vista", "a book by Jan". */
+const isCued = (tokens: Tokens, at: number, isWord: boolean): boolean => {
+  const { core } = tokens.at(at);
+  const next = tokens.next(at)?.core ?? 'at';
+  const nameOf = monthOf(core) === undefined ? dayOf : monthOf;
+  const isPair = (joint: string, other = '') =>
+    nameOf(other) !== undefined && (nameOf === dayOf ? joinsDays : /^(?:to|through|-|–)$/).test(joint);
+  if (isPair(next, tokens.next(at + 1)?.core)) return true;
+  if (isPair(tokens.previous(at)?.core ?? '', tokens.previous(at - 1)?.core)) return true;
+  const cue = `${tokens.wordBefore(at - 1)} ${tokens.wordBefore(at)}`;
+  if (nameOf === monthOf)
+    return beforeMonth.test(cue) && !capitalised.test(next) && !/by Jan$/.test(`${cue} ${core}`);
+  return beforeDay.test(cue) && (isWord ? afterDay.test(next) : !capitalised.test(next));
+};
 
 /** Mon.-Fri., Jan–Mar */
 const calendarSpanOf = (text: string): string | null => {
@@ -60,7 +80,7 @@ const monthOrDay = (tokens: Tokens, at: number): Reading | null => {
   const goesOn =
     isDateNext ||
     (isStopped && following !== undefined && (isWord ? afterDay : /^(?:\p{Ll}|&|-|–)/u).test(following.core));
-  const isShort = goesOn || (isStopped && (!isWord || tail.startsWith('.,')));
+  const isShort = goesOn || (isStopped && (!isWord || tail.startsWith('.,'))) || isCued(tokens, at, isWord);
   if (!isShort) return null;
   return { parts: [{ core: name, tail: goesOn ? tail.replace('.', '') : tokens.tailOfAbbreviation(at) }] };
 };

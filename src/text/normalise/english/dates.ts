@@ -18,7 +18,7 @@ for (const name of monthNames) {
 months.set('Sept', 'September');
 
 const days = new Map<string, string>();
-for (const name of dayNames) days.set(name.slice(0, 3), name);
+for (const name of dayNames) days.set(name, name).set(name.slice(0, 3), name);
 for (const short of ['Tues', 'Wednes', 'Thur', 'Thurs'])
   days.set(
     short,
@@ -41,9 +41,9 @@ const lowerMonthOf = (word: string, isSure: boolean): string | undefined =>
 /** The month named by a capitalised word, in full or shortened. */
 export const monthOf = (word: string): string | undefined =>
   word.length > 9 ? undefined : months.get(normal(word));
-/** The day named by a shortened word. */
+/** The day named by a capitalised word, in full or shortened. */
 export const dayOf = (word: string): string | undefined =>
-  word.length > 6 ? undefined : days.get(normal(word));
+  word.length > 9 ? undefined : days.get(normal(word));
 
 const half = String.raw`[ap]\.?m`;
 const clock = String.raw`(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:\.\d{1,3})?)?`;
@@ -204,6 +204,11 @@ const monthFirst = (tokens: Tokens, at: number): Reading | null => {
   const month = monthOf(core) ?? lowerMonthOf(core, isYearNumber(tokens.following(at + 1)?.core));
   const next = tokens.nextAfterStop(at);
   const day = month !== undefined && next !== undefined ? dayWords(next.core) : null;
+  // "Jan 1-Feb 15"
+  const span = /^(\d{1,2})[-–—](\p{L}+)$/u.exec(next?.core ?? '');
+  const to = monthOf(span?.[2] ?? '');
+  const last = to === undefined ? null : dayWords(tokens.next(at + 1)?.core ?? '');
+  if (month !== undefined && last !== null) return say(month, `${ordinal(span![1]!)} to ${to}`, last);
   if (month === undefined || day === null) return null;
   const year = yearAfter(tokens, at + 1);
   if (year === null && /^(?:March|May)$/.test(month) && countsNext(tokens, at + 1)) return null;
@@ -258,15 +263,26 @@ const numericDate = (text: string): string | null => {
 /** After these, 11/30 is a date: fractions with such denominators are rare. "Reduced by 1/3", "from 1/2 to 3/4" are none. */
 const dateCues = wordSet('by before until till after since through thru from starting');
 const datesOnly = /\/(?:1[3-57-9]|2\d|3[01])$/;
+/** Words before a date: "due by 3/1", "the meeting is 3/14", "from 3/1 to 3/15". */
+const sureDate =
+  / (?:on|due|dated)$|^due (?:by|before)$|^week of$|^(?:meeting|appointment|deadline|party|wedding|birthday|flight|event|exam|interview|appt) (?:is|was)$/;
 
 /** "on 1/5": without a year only the word before distinguishes a date from a fraction. */
 const strokeDate = (tokens: Tokens, at: number): string | null => {
   const { month = '', day = '' } =
     /^(?<month>\d{1,2})\/(?<day>\d{1,2})$/.exec(tokens.at(at).core)?.groups ?? {};
+  // "Friday 3/1", "Fri., 3/1"
+  const dayName =
+    at > 0 && /^[.,:]*$/.test(tokens.at(at - 1).tail) ? dayOf(tokens.at(at - 1).core) : undefined;
+  const before = tokens.wordBefore(at);
+  const cue = `${tokens.wordBefore(at - 1)} ${before}`;
+  const isLate = datesOnly.test(tokens.at(at).core);
+  const isRange = tokens.next(at)?.core === 'to' && datesOnly.test(tokens.next(at + 1)?.core ?? '');
   const isSure =
-    /^(?:on|due|dated)$/.test(tokens.wordBefore(at)) ||
-    dayOf(tokens.wordBeforeAsWritten(at)) !== undefined ||
-    (dateCues.has(tokens.wordBefore(at)) && datesOnly.test(tokens.at(at).core));
+    sureDate.test(cue) ||
+    (dayName !== undefined && tokens.next(at)?.core !== 'of') ||
+    isRange ||
+    (isLate && (dateCues.has(before) || /^\d+\/\d+ to$/.test(cue)));
   if (month === '' || !isSure) return null;
   return isMonth(month) && isDay(day) ? `${monthNames[Number(month) - 1]!} ${ordinal(day)}` : null;
 };

@@ -1,5 +1,5 @@
 /** Numbers in combination: fractions, sums, powers, ranges, sizes, ordinals, lists. */
-import { timeOf } from './dates.js';
+import { dayOf, monthOf, timeOf } from './dates.js';
 import { isAttributive, measureOf, rateOf, sizes, unitAt, unitOf } from './measures.js';
 import { moneyOf } from './money.js';
 import {
@@ -254,11 +254,16 @@ const ratioOf = (text: string): string | null => {
 const rowOf = (text: string): string | null =>
   /^\d{1,3}(?:-\d{1,3}){2,5}$/.test(text) ? text.split('-').map(cardinal).join(' ') : null;
 
-/** "10 - 20". */
+/** "10 - 20", "Mon - Fri". */
 const dash = (tokens: Tokens, at: number): string | null => {
   if (!/^[-–—]$/.test(signOf(tokens, at))) return null;
   const before = at > 0 ? tokens.at(at - 1).core : '';
   const after = tokens.following(at)?.core ?? '';
+  if (
+    signOf(tokens, at) !== '—' &&
+    [dayOf, monthOf].some((of) => of(before) !== undefined && of(after) !== undefined)
+  )
+    return 'to';
   if (!/\d|^[ap]\.?m$/i.test(before) || !/^[$€£¥]?\d/.test(after)) return null;
   return 'to';
 };
