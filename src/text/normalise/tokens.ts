@@ -23,7 +23,7 @@ const opening = new Set('([{"\'‘’“«‹„¿¡*_`—…');
 const closing = new Set('.,;:!?…)]}"\'’‘”“»›*_`—');
 
 /** A letter of a script other than Latin, except micro and ohm, which are units. */
-const foreign = /(?![\p{Script=Latin}μΩ])\p{L}/u;
+const foreign = /(?![\p{Script=Latin}\u00b5\u03bcΩ])\p{L}/u;
 const latinLetter = /\p{Script=Latin}/u;
 const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
 
@@ -229,7 +229,7 @@ export const wordSet = (list: string): ReadonlySet<string> => new Set(list.split
 
 /** A table from entries such as `Mr: Mister; Mrs: Missus`. */
 export const wordTable = (entries: string): ReadonlyMap<string, string> =>
-  new Map(entries.split(';').map((entry) => entry.trim().split(': ') as [string, string]));
+  new Map(entries.split(/;\s/).map((entry) => entry.trim().split(': ') as [string, string]));
 
 /** Fractions in one character. */
 export const vulgarSigns = '½¼¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞';

@@ -93,6 +93,7 @@ const lexemes = new RegExp(
     String.raw`(?<emoji>${emoji})`,
     String.raw`(?<query>(?<=[a-z0-9/])\?(?=[a-z0-9]))`,
     String.raw`(?<scheme>:(?=//))`,
+    String.raw`(?<pair>[-=]{1,2}>|!=|[<>]=|(?<!.)==(?!.))`,
     String.raw`(?<stop>[.!?…。｡؟।॥۔։።፧‽]+)`,
     String.raw`(?<minus>(?<![\p{L}\p{N}])[-−](?=\p{N}))`,
     String.raw`(?<pause>(?:[-–—―,;:()\]{}、，；：،؛·፣]|\[(?!\^?[1-9]\d{0,2}[\],–-]))+)`,
@@ -125,6 +126,9 @@ const plainEmoji = (emoji: string): string => {
 /** Signs that stand for an apostrophe between two letters. */
 const apostrophes = /(?<=\p{L})(?:[‘‛´ʻʼ′＇]|`(?=(?:s|t|d|m|ll|re|ve)(?!\p{L})))(?=\p{L})/giu;
 
+/** Signs of two characters; the others are arrows. */
+const signOfPair: Readonly<Record<string, string>> = { '!=': '≠', '<=': '≤', '>=': '≥', '==': '=' };
+
 type Parts = Readonly<Record<string, string | undefined>>;
 
 /** The lexeme of a match, or `null` if it is silent. */
@@ -139,6 +143,7 @@ const lexemeOf = (text: string, part: Parts, signs: SpokenSigns): Lexeme | null 
   if (part['about'] !== undefined) return spoken(signs.of('≈'));
   if (part['query'] !== undefined) return spoken(signs.of('?'));
   if (part['scheme'] !== undefined) return spoken(signs.of(':'));
+  if (part['pair'] !== undefined) return spoken(signs.of(signOfPair[text] ?? '→'));
   if (part['stop'] !== undefined) return { kind: 'break', terminal: terminalOf(text), text };
   if (part['minus'] !== undefined) return spoken(signs.of('-'));
   if (part['pause'] !== undefined && /^\[\[|\]\]$/.test(text)) return spoken(signs.of('[['));
@@ -152,7 +157,8 @@ export const lex = (token: string, code = 'en'): Lexeme[] => {
   const signs = signsOf(code);
   const result: Lexeme[] = [];
   let emojiBefore = '';
-  const text = /[^\0-_a-\u007f]/.test(token) ? token.replace(apostrophes, "'") : token;
+  const plural = token.replace(/\((?<=\p{L}\p{L}\()(e?s)\)/gu, '$1');
+  const text = /[^\0-_a-\u007f]/.test(plural) ? plural.replace(apostrophes, "'") : plural;
   for (const match of text.matchAll(lexemes)) {
     const part: Parts = match.groups ?? {};
     // Five laughing faces in a row are spoken once.

@@ -83,6 +83,9 @@ export class Lines {
     const isProduct =
       (!this.#isStart && /^\*\p{N}[\p{N}.,]*$/u.test(token) && /\p{N}$/u.test(before)) ||
       (/^\p{N}[\p{N}.,]*\*$/u.test(token) && /^[^\S\n]*\p{N}/u.test(following));
+    // "Settings > General": a pause
+    const isPath = token === '>' && !this.#isStart && /^[^\S\n]+\W{0,3}\p{Lu}\p{Ll}/u.test(following);
+    if (isPath && /^\W{0,3}\p{Lu}\p{Ll}/u.test(before)) return ',';
     if (isProduct) return form.replace('*', ' * ');
     if (!token.includes(']') || token.length > citationMax) return form;
     const found = citation.exec(token);

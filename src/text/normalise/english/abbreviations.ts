@@ -25,7 +25,7 @@ const capitalised = /^\p{Lu}/u;
 const plain = wordTable(`
   etc: et cetera; vs: versus; approx: approximately; Hwy: highway; Blvd: boulevard; aka: also known as;
   e.g: for example; i.e: that is; int'l: international; gov't: government; dep't: department; nat'l: national;
-  PhD: P.H.D
+  PhD: P.H.D; WWI: World War one; WWII: World War two; TL;DR: T.L.D.R
 `);
 
 /** May follow a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */

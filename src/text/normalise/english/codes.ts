@@ -9,10 +9,10 @@ import { type Part, type Reading, type Rule, say, type Tokens, wordSet, wordTabl
 const counters = wordTable(`
   no: number; nos: numbers; vol: volume; vols: volumes; fig: figure; figs: figures; sec: section; ch: chapter;
   p: page; pp: pages; art: article; eq: equation; ext: extension; op: opus; pt: part; apt: apartment; ste: suite;
-  est: established; rm: room; bldg: building; ver: version; ca: circa; c: circa; №: number; §: section; §§: sections; ¶: paragraph
+  est: established; rm: room; bldg: building; ver: version; ca: circa; c: circa; №: number; #: number; §: section; §§: sections; ¶: paragraph
 `);
 const rooms = wordSet(
-  'room flight highway hwy route interstate suite apartment apt. apt unit bus gate channel',
+  'room flight highway hwy route interstate suite apartment apt. apt unit bus gate channel http error',
 );
 const streets = wordSet(
   'street st avenue ave road rd drive dr lane ln boulevard blvd court ct way place highway hwy parkway pkwy expressway expy ' +
@@ -78,6 +78,7 @@ const room = (tokens: Tokens, at: number): Reading | null => {
   if (!/^[1-9]\d{2,3}$/.test(core)) return null;
   if (rooms.has(tokens.wordBefore(at)) || rooms.has(tokens.previous(at)?.core.toLowerCase() ?? ''))
     return say(pairs(core));
+  if (/^[45]0/.test(core) && tokens.next(at)?.core === 'error') return say(pairs(core));
   for (let i = at; i < at + 3; i++) {
     const next = tokens.nextAfterStop(i);
     if (next === undefined || !/^[A-Z\d]/.test(next.core)) return null;
@@ -94,6 +95,7 @@ export const codes: Rule = (tokens, at) => {
   const { plan, letter } = /^(?<plan>[1-9]\d{2})\((?<letter>[a-z])$/i.exec(core)?.groups ?? {};
   if (plan !== undefined && letter !== undefined && tail.startsWith(')'))
     return { parts: [{ core: `${pairs(plan)} ${letter.toUpperCase()}`, tail: tail.slice(1) }] };
+  if (/^(?:401k|403b)$/i.test(core)) return say(`${pairs(core.slice(0, 3))} ${core.slice(3).toUpperCase()}`);
   // "dial 911" is read digit by digit.
   if (core === '911') return say('nine one one');
   return dotted(tokens, at) ?? counted(tokens, at) ?? room(tokens, at);
@@ -192,7 +194,9 @@ const typed = (tokens: Tokens, at: number): Reading | null => {
     return { parts };
   }
   const cue = tokens.wordBefore(at);
-  const isEnding = /^(?:ending|ends)$/.test(tokens.wordBefore(at - 1)) && cue === 'in';
+  const isEnding =
+    (/^(?:ending|ends)$/.test(tokens.wordBefore(at - 1)) && cue === 'in') ||
+    (at > 0 && /^[•*·]{2,}$/.test(tokens.at(at - 1).raw));
   if (/^\d{2,6}$/.test(core) && (isEnding || (cue === 'four' && tokens.wordBefore(at - 1) === 'last')))
     return say(digitWords(core));
   if (
@@ -263,7 +267,8 @@ export const romanNumerals: Rule = (tokens, at) => {
   }
   // Two letters or more after a name: World War II, Rocky IV, Super Bowl LVIII. XL and XX are sizes and chromosomes.
   if (!/^\p{Lu}\p{Ll}+$/u.test(previous.core) || /^(?:XL|LX|XX|XXX|L)$/.test(numeral)) return null;
-  return numeral.length > 1 && tail !== ')' ? say(cardinal(String(value)) + owner) : null;
+  const isWar = before === 'war' && tokens.previous(at - 1)?.core === 'World';
+  return (numeral.length > 1 || isWar) && tail !== ')' ? say(cardinal(String(value)) + owner) : null;
 };
 
 /** Holy books. */

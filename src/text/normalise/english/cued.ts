@@ -56,7 +56,7 @@ const cueBefore = (tokens: Tokens, at: number, cues: ReadonlySet<string>): numbe
     const word = wordBefore(tokens, at - between);
     if (word === null) return null;
     if (cues.has(word)) return between;
-    if (/^(?:number|no)$/.test(word)) {
+    if (/^(?:number|no|#)$/.test(word)) {
       const named = wordBefore(tokens, at - between - 1) ?? '';
       return numbered.has(named) || cues.has(named) ? between : null;
     }

@@ -89,6 +89,9 @@ const clockWords = (text: string, alone: boolean): string => {
 
 /** `null` if the text is not a time. A bare number is not a time. A zone may follow: 11:30EST, 1:59p.m.est; ~ may precede. */
 export const timeOf = (text: string): string | null => {
+  // 7:30p, 9a-5p
+  if (/^(?:\d{1,2}(?::\d\d)?[ap]-\d{1,2}(?::\d\d)?[ap]|\d{1,2}:\d\d[ap])$/i.test(text))
+    return timeOf(text.replace(/[ap]/gi, '$&m'));
   const exact = text.startsWith('~') ? timeOf(text.slice(1)) : null;
   if (exact !== null) return `about ${exact}`;
   const { time, where } = zoned.exec(text)?.groups ?? {};
@@ -238,7 +241,7 @@ const dateWords = (year: string, month: string, day: string): string | null =>
   isMonth(month) && isDay(day) ? `${monthNames[Number(month) - 1]!} ${ordinal(day)} ${fullYear(year)}` : null;
 
 const iso =
-  /^(?<year>(?:1\d|20)\d\d)(?<mark>[-/.])(?<month>\d{1,2})\k<mark>(?<day>\d{1,2})(?:[Tt](?<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?<utc>[Zz])?)?$/;
+  /^(?<year>(?:1\d|20)\d\d)(?<mark>[-/.])(?<month>\d{1,2})\k<mark>(?<day>\d{1,2})(?:[Tt](?<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?<zone>[Zz]|(?<sign>[-+])0?(?<hours>\d{1,2}):(?<minutes>\d\d))?)?$/;
 const numeric = /^(?<first>\d{1,2})(?<mark>[-/.])(?<second>\d{1,2})\k<mark>(?<year>(?:1\d|20)?\d\d)$/;
 
 /** `null` if the text is not a date. */
@@ -247,9 +250,12 @@ const numericDate = (text: string): string | null => {
   if (written !== undefined) {
     const date = dateWords(written['year']!, written['month']!, written['day']!);
     const time = written['time'] === undefined ? null : timeOf(written['time'].replace(/(:\d\d):00$/, '$1'));
-    return (
-      date && `${date}${time === null ? '' : ` at ${time}`}${written['utc'] === undefined ? '' : ' UTC'}`
-    );
+    const { zone, sign, hours = '', minutes = '' } = written;
+    const ahead =
+      sign === undefined
+        ? ''
+        : ` ${sign === '-' ? 'minus' : 'plus'} ${cardinal(hours)}${minutes === '00' ? '' : ` ${cardinal(minutes)}`}`;
+    return date && `${date}${time === null ? '' : ` at ${time}`}${zone === undefined ? '' : ` UTC${ahead}`}`;
   }
   const { first = '', mark, second = '', year = '' } = numeric.exec(text)?.groups ?? {};
   if (mark === undefined) return null;

@@ -31,5 +31,5 @@ export const english: LanguageRules = {
     ...[plainNumbers, serials, fileNames(addressWords)],
   ],
   addressWords,
-  touchable: /^[^\p{L}]|[\d+#$=]|\.\p{Ll}{2}|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u,
+  touchable: /^[^\p{L}]|[\d+#$=²³]|\.\p{Ll}{2}|^\p{L}{1,9}(?:[.'/;–-]{1,2}\p{L}{0,5})?$/u,
 };

@@ -83,8 +83,9 @@ export const rateOf = (symbol: string): string | null => {
   return rates.get(symbol) ?? simple(symbol)?.one ?? null;
 };
 
-/** @param symbol as written: km, °C, km/h, m² @param attached the number stands directly before it */
-export const unitOf = (symbol: string, attached: boolean): Unit | null => {
+/** @param written km, °C, km/h, m², m^2 @param attached the number stands directly before it */
+export const unitOf = (written: string, attached: boolean): Unit | null => {
+  const symbol = written.replace(/\^(?=[23]$)/, '');
   if (symbol.length > 12 || (!attached && attachedOnly.has(symbol))) return null;
   const unit = simple(symbol);
   if (unit !== undefined) return unit;
@@ -195,7 +196,8 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   const next = tokens.next(at);
   if (quantity === null || next === undefined) return null;
   // "77 W Wacker Dr"
-  if (/^[NSEW]$/.test(next.core) && /^\p{Lu}/u.test(tokens.nextAfterStop(at + 1)?.core ?? '')) return null;
+  const place = tokens.nextAfterStop(at + 1)?.core ?? '';
+  if (/^[NSEW]$/.test(next.core) && /^\p{Lu}|\d[snrt][tdh]$/u.test(place)) return null;
   // "100 million kg"
   if (/^(?:hundred|thousand|million|billion|trillion)$/.test(next.core)) {
     const unit = unitOf(tokens.next(at + 1)?.core ?? '', false);
@@ -231,6 +233,20 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   };
 };
 
+/** Before a temperature. */
+const heatCues = wordSet('at about around is was above below near');
+
+/** 350F, 180 C: degrees, if an oven has them or a word says so. */
+const heat = (tokens: Tokens, at: number): Reading | null => {
+  const [, number = '', own] = /^(\d{2,3})([CF])?$/.exec(tokens.at(at).core) ?? [];
+  const scale = own ?? tokens.next(at)?.core ?? '';
+  const isSure = /^[1-5]\d[05]$/.test(number) || heatCues.has(tokens.wordBefore(at));
+  const next = tokens.next(own === undefined ? at + 1 : at)?.core ?? '';
+  if (number === '' || !/^[CF]$/.test(scale) || !isSure || /^\p{Lu}/u.test(next)) return null;
+  const words = [cardinal(number), unitOf(`°${scale}`, true)!.many];
+  return own === undefined ? say(...words) : say(words.join(' '));
+};
+
 export const measures: Rule = (tokens, at) => {
   const token = tokens.at(at);
   if (!/\d|[½¼¾⅐-⅞]/.test(token.core)) return null;
@@ -245,5 +261,5 @@ export const measures: Rule = (tokens, at) => {
   if (attached !== null) {
     return { parts: [{ core: attached, tail: tailOfUnit(tokens, at) }] };
   }
-  return separate(tokens, at);
+  return heat(tokens, at) ?? separate(tokens, at);
 };

@@ -17,11 +17,12 @@ import {
 } from './numbers.js';
 import { decadeOf } from './years.js';
 import { isInSum, signOf, termOf } from '../sums.js';
-import { type Reading, type Rule, say, sayIf, type Tokens, wordTable } from '../tokens.js';
+import { partsOfVulgar, type Reading, type Rule, say, sayIf, type Tokens, wordTable } from '../tokens.js';
 
 const fractionForm = /^(?<sign>[-−])?(?<above>\d{1,4})[/⁄](?<below>\d{1,5})(?:th|ths|rd|rds|nd|nds)?$/;
 const idioms = wordTable(`
-  24/7: twenty four seven; 50/50: fifty fifty; 20/20: twenty twenty
+  24/7: twenty four seven; 50/50: fifty fifty; 50-50: fifty fifty; 20/20: twenty twenty; 80/20: eighty twenty; 70/30: seventy thirty;
+  60/40: sixty forty; 90/10: ninety ten
 `);
 
 /** Whether the lower number reads as a part (eighths) or as a number (one hundred twenty over eighty). */
@@ -42,19 +43,20 @@ const fractionOf = (text: string): { above: string; below: string; words: string
   return { above, below, words: minus + words };
 };
 
-/** "2 1/2", "1 3/4 tsp": a number and a proper fraction. */
+/** "2 1/2", "1 3/4 tsp", "2 ½", "1-1/2": a number and a proper fraction. */
 const mixed = (tokens: Tokens, at: number): Reading | null => {
-  const { core } = tokens.at(at);
-  const next = tokens.next(at);
-  if (next === undefined || !/^[-−]?\d{1,4}$/.test(core)) return null;
-  const fraction = fractionOf(next.core);
+  const [, number = '', joined] = /^([-−]?\d{1,4})(?:-(\d\/\d{1,2}))?$/.exec(tokens.at(at).core) ?? [];
+  const part = joined ?? tokens.next(at)?.core ?? '';
+  const isSign = /^[½¼¾⅐-⅞]$/.test(part);
+  const fraction = number === '' ? null : fractionOf(isSign ? partsOfVulgar(part).join('/') : part);
   if (fraction === null || !isPart(fraction.above, fraction.below)) return null;
   if (Number(fraction.above) >= Number(fraction.below) || Number(fraction.below) > 64) return null;
-  const whole = core.replace(/^[-−]/, '');
+  const whole = number.replace(/^[-−]/, '');
   const article = /^(?:8|11|18)$/.test(fraction.below) ? 'an' : 'a';
   const rest = fraction.above === '1' ? `${article} ${partWords(fraction.below, false)}` : fraction.words;
-  const unit = unitAfter(tokens, at + 1);
-  const parts = [{ core: `${whole === core ? '' : 'minus '}${cardinal(whole)}` }, { core: `and ${rest}` }];
+  const unit = unitAfter(tokens, joined === undefined ? at + 1 : at);
+  const words = [`${whole === number ? '' : 'minus '}${cardinal(whole)}`, `and ${rest}`];
+  const { parts } = joined === undefined ? say(...words) : say(words.join(' '));
   return { parts: unit === null ? parts : [...parts, unit.many] };
 };
 
@@ -166,11 +168,11 @@ const powerOf = (text: string): string | null => {
     return words.includes(null) ? null : words.join(' times ');
   }
   const { base, caret, raised } =
-    /^(?<base>[\d.,]{1,12})(?:\^(?<caret>[-−]?\d{1,4})|(?<raised>⁻?[⁰¹²³⁴-⁹]{1,4}))$/u.exec(text)?.groups ??
-    {};
+    /^(?<base>[\d.,]{1,12}|[a-z])(?:\^(?<caret>[-−]?\d{1,4})|(?<raised>⁻?[⁰¹²³⁴-⁹]{1,4}))$/iu.exec(text)
+      ?.groups ?? {};
   const exponent =
     caret ?? raised?.replace(/./gu, (sign) => (sign === '⁻' ? '-' : String(superscripts.indexOf(sign))));
-  const words = base === undefined ? null : numberWords(base);
+  const words = base === undefined ? null : /^[a-z]/i.test(base) ? letterName(base) : numberWords(base);
   if (words === null || exponent === undefined) return null;
   if (exponent === '2') return `${words} squared`;
   return exponent === '3' ? `${words} cubed` : `${words} to the ${powerWords(exponent)}`;

@@ -17,8 +17,10 @@ const countCues = wordSet(
 );
 const decadeCues = wordSet('the early late mid his her their my your our its in');
 const countedPlurals = wordSet(
-  'people men women children feet percent thousand million billion meters miles',
+  'people men women children feet percent thousand million billion meters miles sq',
 );
+/** What a decade has: "90s music". */
+const eras = wordSet('music songs hits pop rock fashion style kids movies films party nostalgia vibe vibes');
 /** These words end like plurals. */
 const singular = wordSet(
   'was has is does as this its us plus minus always sometimes perhaps versus across besides towards less unless ' +
@@ -90,6 +92,6 @@ export const years: Rule = (tokens, at) => {
       ? { parts: [{ core: twoDigits(core), lead: lead.slice(0, -1) }] }
       : null;
   }
-  if (short && !decadeCues.has(tokens.wordBefore(at))) return null;
+  if (short && !decadeCues.has(tokens.wordBefore(at)) && !eras.has(tokens.next(at)?.core ?? '')) return null;
   return sayIf(decadeOf(core) ?? yearSpanOf(core));
 };
