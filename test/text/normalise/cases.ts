@@ -431,6 +431,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['Apple Inc. (AAPL) rose', 'Apple incorporated (AAPL) rose'],
     ['Sec. Clinton and Maj. Tom', 'Secretary Clinton and Major Tom'],
     ['acct. 5, ref. number, qty. is', 'account five, reference number, quantity is'],
+    ['Our apt. is apt. It', 'Our apartment is apt. It'],
     ['He asked the ref. Then', 'He asked the ref. Then'],
     ['8 fl. oz. of milk', 'eight fluid ounces of milk'],
     ['2 Tbsp. sugar', 'two tablespoons sugar'],

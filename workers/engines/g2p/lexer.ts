@@ -93,7 +93,7 @@ const lexemes = new RegExp(
     String.raw`(?<emoji>${emoji})`,
     String.raw`(?<query>(?<=[a-z0-9/])\?(?=[a-z0-9]))`,
     String.raw`(?<scheme>:(?=//))`,
-    String.raw`(?<pair>[-=]{1,2}>|!=|[<>]=|(?<!.)==(?!.))`,
+    String.raw`(?<pair>[-=]{1,2}>|!==?|[<>]=|(?<!.)===?(?!.))`,
     String.raw`(?<stop>[.!?…。｡؟।॥۔։።፧‽]+)`,
     String.raw`(?<minus>(?<![\p{L}\p{N}])[-−](?=\p{N}))`,
     String.raw`(?<pause>(?:[-–—―,;:()\]{}、，；：،؛·፣]|\[(?!\^?[1-9]\d{0,2}[\],–-]))+)`,
@@ -126,7 +126,7 @@ const plainEmoji = (emoji: string): string => {
 /** Signs that stand for an apostrophe between two letters. */
 const apostrophes = /(?<=\p{L})(?:[‘‛´ʻʼ′＇]|`(?=(?:s|t|d|m|ll|re|ve)(?!\p{L})))(?=\p{L})/giu;
 
-/** Signs of two characters; the others are arrows. */
+/** Signs by their first two characters; the others are arrows. */
 const signOfPair: Readonly<Record<string, string>> = { '!=': '≠', '<=': '≤', '>=': '≥', '==': '=' };
 
 type Parts = Readonly<Record<string, string | undefined>>;
@@ -143,7 +143,7 @@ const lexemeOf = (text: string, part: Parts, signs: SpokenSigns): Lexeme | null 
   if (part['about'] !== undefined) return spoken(signs.of('≈'));
   if (part['query'] !== undefined) return spoken(signs.of('?'));
   if (part['scheme'] !== undefined) return spoken(signs.of(':'));
-  if (part['pair'] !== undefined) return spoken(signs.of(signOfPair[text] ?? '→'));
+  if (part['pair'] !== undefined) return spoken(signs.of(signOfPair[text.slice(0, 2)] ?? '→'));
   if (part['stop'] !== undefined) return { kind: 'break', terminal: terminalOf(text), text };
   if (part['minus'] !== undefined) return spoken(signs.of('-'));
   if (part['pause'] !== undefined && /^\[\[|\]\]$/.test(text)) return spoken(signs.of('[['));

@@ -12,11 +12,12 @@ const stopped = wordTable(`
   resp: respectively; hwy: highway; blvd: boulevard; pkwy: parkway; ave: avenue; inc: incorporated; ltd: limited;
   corp: corporation; co: company; bros: brothers; jr: junior; sr: senior; ph.d: P.H.D;
   m.sc: M.S.C; b.sc: B.S.C; m.phil: M Phil; d.phil: D Phil; ll.m: L.L.M; ll.b: L.L.B; ed.d: E.D.D; psy.d: Psy D;
-  pharm.d: Pharm D; acct: account; ref: reference; qty: quantity
+  pharm.d: Pharm D; acct: account; ref: reference; qty: quantity; apt: apartment; bldg: building;
+  rm: room; rte: route
 `);
 
 /** These may be words at the end of a sentence: expanded only where the sentence goes on. */
-const alsoWords = /^(?:max|temp|min|ref|co|resp|ie|eg)$/i;
+const alsoWords = /^(?:max|temp|min|ref|apt|co|resp|ie|eg)$/i;
 /** Expanded only as part of a name. */
 const capitalOnly = /^(?:inc|ltd|corp|co|bros|jr|sr|temp)$/i;
 const capitalised = /^\p{Lu}/u;

@@ -67,6 +67,8 @@ const counted = (tokens: Tokens, at: number): Reading | null => {
   const next = tokens.nextAfterStop(at);
   const isSign = /^[^\p{L}]/u.test(core);
   if (word === undefined || (!isSign && tail !== '.') || next === undefined) return null;
+  // "# 5 ways" is a heading.
+  if (core === '#' && tokens.wordBefore(at) === '') return null;
   if (!/^\d/.test(next.core) && !(/^(?:vol|ch|pt|art|sec|fig|no)$/i.test(core) && /^[IVX]+$/.test(next.core)))
     return null;
   return { parts: [{ core: word, tail: '' }] };

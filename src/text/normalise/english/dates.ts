@@ -269,9 +269,10 @@ const numericDate = (text: string): string | null => {
 /** After these, 11/30 is a date: fractions with such denominators are rare. "Reduced by 1/3", "from 1/2 to 3/4" are none. */
 const dateCues = wordSet('by before until till after since through thru from starting');
 const datesOnly = /\/(?:1[3-57-9]|2\d|3[01])$/;
-/** Words before a date: "due by 3/1", "the meeting is 3/14", "from 3/1 to 3/15". */
-const sureDate =
-  / (?:on|due|dated)$|^due (?:by|before)$|^week of$|^(?:meeting|appointment|deadline|party|wedding|birthday|flight|event|exam|interview|appt) (?:is|was)$/;
+/** Before a date: "due by 3/1", "week of 3/4"; and if nothing says more of it: "the meeting is 3/4", but "the meeting is 3/4 over". */
+const sureDate = / (?:on|due|dated)$|^due (?:by|before)$|^week of$/;
+const eventIs =
+  /^(?:meeting|appointment|appt|deadline|party|wedding|birthday|flight|event|exam|interview) (?:is|was)$/;
 
 /** "on 1/5": without a year only the word before distinguishes a date from a fraction. */
 const strokeDate = (tokens: Tokens, at: number): string | null => {
@@ -288,6 +289,7 @@ const strokeDate = (tokens: Tokens, at: number): string | null => {
     sureDate.test(cue) ||
     (dayName !== undefined && tokens.next(at)?.core !== 'of') ||
     isRange ||
+    (eventIs.test(cue) && (isLate || (tokens.next(at)?.core ?? 'at') === 'at')) ||
     (isLate && (dateCues.has(before) || /^\d+\/\d+ to$/.test(cue)));
   if (month === '' || !isSure) return null;
   return isMonth(month) && isDay(day) ? `${monthNames[Number(month) - 1]!} ${ordinal(day)}` : null;

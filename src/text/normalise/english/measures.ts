@@ -240,8 +240,9 @@ const heatCues = wordSet('at about around is was above below near');
 const heat = (tokens: Tokens, at: number): Reading | null => {
   const [, number = '', own] = /^(\d{2,3})([CF])?$/.exec(tokens.at(at).core) ?? [];
   const scale = own ?? tokens.next(at)?.core ?? '';
-  const isSure = /^[1-5]\d[05]$/.test(number) || heatCues.has(tokens.wordBefore(at));
-  const next = tokens.next(own === undefined ? at + 1 : at)?.core ?? '';
+  const next = tokens.next(own === undefined ? at + 1 : at)?.core ?? 'for';
+  const isOven = /^[1-5]\d[05]$/.test(number) && (own !== undefined || prepositions.has(next));
+  const isSure = isOven || heatCues.has(tokens.wordBefore(at));
   if (number === '' || !/^[CF]$/.test(scale) || !isSure || /^\p{Lu}/u.test(next)) return null;
   const words = [cardinal(number), unitOf(`°${scale}`, true)!.many];
   return own === undefined ? say(...words) : say(words.join(' '));
