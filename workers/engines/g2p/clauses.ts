@@ -117,6 +117,8 @@ class Reader {
       }
       if (lexeme.kind === 'break') {
         const silent = place === lexemes.length - 1 && goesOnAfter(fullStopAfter(token, isFirst, code), next);
+        // An initial, or the sign of a list.
+        if (silent && token === 'A.' && code === 'en') this.#drafts.at(-1)!.text = 'eigh';
         if (silent && lexeme.terminal === terminals.period) continue;
         this.breakHere(lexeme.terminal);
       }
@@ -219,7 +221,10 @@ class Reader {
       return voice;
     });
     const written = this.#drafts.map(({ text }) => text);
-    const spellings = spellingsOf(written, voices, !this.#continues);
+    const starts = this.#drafts.map(({ before, after }, at) =>
+      at > 0 ? before !== '' && after === '' : !this.#continues,
+    );
+    const spellings = spellingsOf(written, voices, starts);
     const atoms: Atom[] = [];
     for (const [at, { word, glued, aside, before, after }] of this.#drafts.entries()) {
       const { text, isIpa } = spellings[at]!;

@@ -124,6 +124,23 @@ const numbered: Readonly<Record<string, ReadonlySet<string>>> = {
   fr: new Set('acte scène chapitre tome livre partie article titre niveau type'.split(' ')),
   es: new Set('acto escena capítulo tomo libro parte artículo título siglo nivel tipo'.split(' ')),
 };
+/** More words before the letter A, and some after it: no article stands there. */
+const beforeLetter = new Set(
+  'an option plan gate vitamin group team hepatitis exhibit terminal zone building grade letter point series & / +'.split(
+    ' ',
+  ),
+);
+const afterLetter = /^(?:is|was|or|and|to|vs|versus|in|for|[&/+])$/i;
+
+/** Whether a capital A is the letter. @param starts it begins a sentence or a quote */
+const isLetterA = (words: readonly string[], at: number, starts: boolean): boolean => {
+  const before = words[at - 1]?.toLowerCase() ?? '';
+  const next = words[at + 1];
+  if (words[at] !== 'A' || next === undefined) return false;
+  if (afterLetter.test(next) || beforeLetter.has(before) || numbered['en']!.has(before)) return true;
+  return !starts && at > 0 && !/^\p{Lu}\p{L}/u.test(next);
+};
+
 const roman = /^(?=.)X{0,3}(?:IX|IV|V?I{0,3})$/;
 const romanDigits: Readonly<Record<string, number>> = { I: 1, V: 5, X: 10 };
 
@@ -238,12 +255,12 @@ const isShouted = (words: readonly string[]): boolean => {
 /**
  * @param words of a clause, in order
  * @param voices of espeak-ng that read them
- * @param opens the first word begins a sentence, or may
+ * @param starts whether each word begins a sentence or a quote, or may
  */
 export const spellingsOf = (
   words: readonly string[],
   voices: readonly string[],
-  opens: boolean,
+  starts: readonly boolean[],
 ): Spelling[] => {
   const isLoud = isShouted(words);
   const small: string[] = [];
@@ -259,7 +276,9 @@ export const spellingsOf = (
     const numeral = ofRoman(words, at, code);
     const sound = numeral === null ? ofInterjection(word, before, code) : null;
     let text = numeral ?? (drawn.test(word) ? ofDrawnOut(word, code) : word);
-    if (code === 'en' && numeral === null && /^(?:[A-Z][A-Z'-]*|[A-Z]{2,}'?s|PhD'?s)$/.test(text)) {
+    if (code === 'en' && isLetterA(words, at, starts[at]!)) text = 'eigh';
+    else if (text === 'AT' && words[at + 1] === '&') text = 'A.T.';
+    else if (code === 'en' && numeral === null && /^(?:[A-Z][A-Z'-]*|[A-Z]{2,}'?s|PhD'?s)$/.test(text)) {
       const [, initials, mark = ''] = initialsWithS.exec(text) ?? [];
       text =
         initials === undefined
@@ -274,7 +293,7 @@ export const spellingsOf = (
   });
   for (const [at, { isIpa }] of result.entries()) {
     if (isIpa || !voices[at]!.startsWith('en')) continue;
-    const other = homograph(small, at, opens);
+    const other = homograph(small, at, starts[at]!);
     if (other !== null) result[at] = { text: other, isIpa };
   }
   return result;
