@@ -57,7 +57,7 @@ t.test('punctuation makes pauses and tunes', (t) => {
 
 t.test('full stops within a sentence make no pause', (t) => {
   t.strictSame(read('Dr. Smith lives at 10:30 a.m. on St. James St.'), [
-    'Dr Smith lives at 10:30 a.m. on St James St|1 sentence',
+    'Dr Smith livz at 10:30 a.m. on St James St|1 sentence',
   ]);
   t.strictSame(read('It cost 3.14 or 1,000 at example.com today.'), [
     'It cost 3.14 or 1,000 at example.com today|1 sentence',

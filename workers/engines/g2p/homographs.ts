@@ -4,6 +4,9 @@
  */
 
 const set = (list: string): ReadonlySet<string> => new Set(list.split(' '));
+/** "word:spelling" of each. */
+export const spellings = (list: string): ReadonlyMap<string, string> =>
+  new Map(list.split(' ').map((pair) => pair.split(':') as [string, string]));
 
 const auxiliaries = set(
   "will would shall should can could may might must do does did don't doesn't didn't won't wouldn't can't cannot couldn't " +
@@ -18,6 +21,9 @@ const connectors = set('and or but then first next finally now so');
 const objects = set(
   'the a an your my his her its our their this that these those it them me him us all both each every any some yourself',
 );
+/** "Export to CSV", "transfer five dollars" */
+const sending =
+  /^(?:(?:export|transfer|extract|record|insert) (?:to|as|from|into)$|transfer (?:\d|(?:one|two|ten)$|three|four|five|six|seven|eight|nine|twe|thirt|fort|fift))/;
 const determiners = set(
   "the a an my your his her its our their this that these those no every each another one's",
 );
@@ -81,14 +87,16 @@ class View {
 
   /** It begins a command: "Close the door", "and close the door". */
   get isCommand(): boolean {
-    const starts = this.#at === 0 ? this.#opens : connectors.has(this.before());
-    return starts && objects.has(this.next);
+    const starts = this.#opens || (this.#at > 0 && connectors.has(this.before()));
+    return starts && (objects.has(this.next) || sending.test(`${this.#words[this.#at]} ${this.next}`));
   }
 
   /** After to, will, must, please, do not ("will they read"), or at the start of a command. */
   get isInfinitive(): boolean {
     const { head, beforeHead } = this;
     if (auxiliaries.has(head) || causatives.has(head)) return true;
+    // "let me present it"
+    if (/^(?:let|help|make)$/.test(beforeHead) && /^(?:me|us|him|her|them|you)$/.test(head)) return true;
     // "What we must do is read.", "will you read it"
     if (head === 'is' && /^(?:do|does|did)$/.test(beforeHead)) return true;
     return (auxiliaries.has(beforeHead) && subjects.has(head)) || this.isCommand;
@@ -100,17 +108,13 @@ class View {
 }
 
 /** Verbs that are stressed or voiced otherwise than the noun. */
-const verbs = new Map<string, string>();
-for (const pair of (
+const verbs = spellings(
   'close:cloze record:recordd use:yuze excuse:excuze present:presennt separate:seperait estimate:estimait permit:permitt ' +
-  'contract:contractt increase:inkreese export:exportt extract:extrract transfer:transfur insert:insurt suspect:suspecked ' +
-  'alternate:altternate moderate:moderait perfect:perfecked rebel:rebell contrast:conntrast project:projectt ' +
-  'conduct:conduckt conflict:conflickt object:objectt house:howze abuse:abuze progress:progresse protest:protestt ' +
-  'survey:survay graduate:graduait convict:convicked attribute:attribbute'
-).split(' ')) {
-  const [word = '', spelling = ''] = pair.split(':');
-  verbs.set(word, spelling);
-}
+    'contract:contractt export:exportt extract:extrract transfer:transfur insert:insurt suspect:suspecked ' +
+    'alternate:altternate moderate:moderait perfect:perfecked rebel:rebell contrast:conntrast project:projectt ' +
+    'conduct:conduckt conflict:conflickt object:objectt house:howze abuse:abuze progress:progresse protest:protestt ' +
+    'survey:survay graduate:graduait convict:convicked attribute:attribbute',
+);
 
 const metals = set('tin zinc copper iron mercury silver gold arsenic cadmium nickel steel');
 const metallic = set('metal element toxic poisonous dense soft');
@@ -127,6 +131,10 @@ const away = set('up down around round through along into its his her their back
 const fish = set(
   'fish fishing fished caught catch hooked lake river striped largemouth pond fried grilled anglers angler',
 );
+const several = set(
+  'of save saved lose lost take took risk ruin change many more most other human innocent real private daily everyday black past ' +
+    'double two three four nine few several',
+);
 const small = set(
   'detail details amount amounts quantity quantities particle particles change changes difference differences trace traces fraction ' +
     'crack cracks fragment fragments organisms variation variations',
@@ -135,10 +143,20 @@ const small = set(
 const read = (view: View): string | null => {
   const { head, beforeHead } = view;
   if (view.isInfinitive || (head === 'is' && beforeHead === 'do')) return 'reed';
+  // "mark as read", "I just read it"
+  if (
+    (head === 'as' && beforeHead !== 'such') ||
+    (view.before() === 'just' && head !== '' && !connectors.has(head))
+  )
+    return 'red';
   // "have you ever read"
   if (perfects.has(head) || /^(?:have|has|had)$/.test(beforeHead)) return 'red';
   if (thirdPersons.has(head) || view.has(past)) return 'red';
-  return /^(?:i|you|we|they)$/.test(head) ? 'reed' : null;
+  if (/^(?:i|you|we|they)$/.test(head)) return 'reed';
+  // "Sarah read it", "the teacher read it"
+  const isOne = !/(?:s|ly|people|children|men|^)$/.test(head) && !connectors.has(head);
+  const isSubject = /^(?:|doctor|mister|missus|miz)$/.test(beforeHead) || determiners.has(beforeHead);
+  return isOne && isSubject && objects.has(view.next) ? 'red' : null;
 };
 
 const special: Readonly<Record<string, (view: View) => string | null>> = {
@@ -146,6 +164,10 @@ const special: Readonly<Record<string, (view: View) => string | null>> = {
   close: (view) => {
     const { head, next } = view;
     if (/^(?:a|the)$/.test(head) && /^(?:of|at|)$/.test(next)) return 'cloze';
+    // "Click close", "the close button"
+    if (/\b(?:click|press|tap)(?: on)?$/.test(`${view.beforeHead} ${head}`) || next === 'button')
+      return 'cloze';
+    if (/^(?:select|choose) (?:from|in|on|)$/.test(`${head} ${next}`)) return 'cloze';
     // "Banks close early."
     if (/[^s]s$/.test(head) && !perfects.has(head) && /^(?:early|at|late|for|soon)$/.test(next))
       return 'cloze';
@@ -172,6 +194,7 @@ const special: Readonly<Record<string, (view: View) => string | null>> = {
   },
   live: (view) => {
     const { head, next } = view;
+    if (/^(?:are|were) (?:you|we|they)$/.test(`${view.beforeHead} ${head}`)) return 'lyve';
     if (determiners.has(head) || liveOnes.has(next)) return 'lyve';
     if (
       /^(?:is|are|was|were|am|we're|they're|i'm|it's|go|goes|going|went|gone|watch|watched|air|aired)$/.test(
@@ -181,6 +204,13 @@ const special: Readonly<Record<string, (view: View) => string | null>> = {
       return 'lyve';
     const isCommand = head === '' && /^(?:long|your|well|life)$/.test(next);
     return view.isVerb || head === 'people' || isCommand ? 'liv' : null;
+  },
+  /** "My mother lives in Rome", not "lost lives in the war". */
+  lives: (view) => {
+    const { head, next } = view;
+    if (!/^(?:in|with|here|there|alone|at|on|near|next|by)$/.test(next)) return null;
+    if (/(?:s|ing|ed)$/.test(head) || determiners.has(head) || several.has(head)) return null;
+    return head !== 'and' || view.has(thirdPersons) ? 'livz' : null;
   },
   wind: (view) => {
     const { head, next } = view;
@@ -224,6 +254,14 @@ const special: Readonly<Record<string, (view: View) => string | null>> = {
     (/^(?:is|was|were)$/.test(head) && /^(?:with|to|)$/.test(next))
       ? 'contentt'
       : null,
+  increase: (view) =>
+    view.isVerb || /[^s]s (?:by|at|for|when|daily|every)$/.test(`${view.head} ${view.next}`)
+      ? 'inkreese'
+      : null,
+  produce: ({ head }) => (/^(?:fresh|local|organic|seasonal|frozen|farm)$/.test(head) ? 'proddewce' : null),
+  analyses: ({ head, next }) => (thirdPersons.has(head) || objects.has(next) ? null : 'a nalliseez'),
+  louis: ({ head }) => (/^(?:saint|st)$/.test(head) ? 'lewis' : null),
+  chi: ({ head, next }) => (next === 'minh' || head === 'tai' ? 'chee' : null),
   resume: ({ head, next }) =>
     /^(?:my|your|his|her|their|our|updated|attached|a)$/.test(head) && next !== 'the' ? 'rezzumay' : null,
   polish: (view) => (view.isVerb ? 'pollish' : null),
