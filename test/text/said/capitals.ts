@@ -66,6 +66,7 @@ export const capitals: readonly SaidRow[] = [
   ['en', 'She sang A Star is Born.', 'She sang A Star is Born'],
   ['en', 'WHAT A GREAT DAY!', 'what a great day'],
   ['en', 'AT&T said so.', 'A.T. & T said so'],
+  ['en', 'The COO is at LAX.', 'The C.O.O. is at L.A.X.'],
 ];
 
 /** The s after an initialism is spoken. */
@@ -85,7 +86,7 @@ export const plurals: readonly SaidRow[] = [
   ['en', 'These RAMs and SIMs are cheap.', 'These rams and sims are cheap'],
   ['en', 'Their IDs?', 'Their I. dees'],
   ['en', 'ABCs', 'A.B. seas'],
-  ['en', 'Ms. Nguyen, welcome.', 'Ms Nguyen, welcome', 'Miz Nguyen, welcome'],
+  ['en', 'Ms. Nguyen, welcome.', 'Ms winn, welcome', 'Miz winn, welcome'],
   ['en', 'Mind the Xs and Os.', 'Mind the Xs and Os'],
   ['en', 'The MRIs and ECGs came back.', 'The M.R. eyes and E.C. jeez came back'],
   ['en', 'Two LEDs glow.', 'Two L.E. dees glow'],

@@ -177,3 +177,24 @@ export const homographs: readonly (readonly [text: string, ipa: string])[] = [
   ['King Louis was ill.', 'lˈuːi'],
   ['Ho Chi Minh City', 'tʃˈiː'],
 ];
+
+/** Names and words that espeak-ng misreads, and how they sound. */
+export const misread: Readonly<Record<string, readonly string[]>> = {
+  'en-US': (
+    'Uber ˈuːbɚ, Nike nˈaɪki, Leah lˈiːə, LAX ˌɛlˌeɪˈɛks, SaaS sˈæs, PaaS pˈæs, IaaS ˈaɪˈæs, ' +
+    'IoT ˌaɪˌoʊtˈiː, COO sˌiːˌoʊˈoʊ, CAGR sˌiːˌeɪdʒˌiːˈɑːɹ, YoY jˈɪɹˌoʊvɚjˈɪɹ, EBITDA ˈiːbɪtdˈɑː, ' +
+    'COPD sˌiːˌoʊpˌiːdˈiː, async ˈeɪsɪŋk, Redis ɹˈɛdɪs, LaTeX lˈɑːtˈɛk, latex lˈeɪtɛks, ' +
+    'openai ˈoʊpənˌeɪˈaɪ, idk ˌaɪdˌiːkˈeɪ, Airbnb ˈɛɹbˌiːˌɛnbˈiː, Huawei wˈɑːweɪ, Xiaomi ʃˈaʊmˈiː, ' +
+    'Ozempic oʊzˈɛmpɪk, Nguyen wˈɪn, Joaquin wˈɑːkˈiːn, Guillermo ɡˈiːjˈɛɹmoʊ, Alejandro ɐleɪhˈɑːndɹoʊ, ' +
+    'Julio hˈuːlɪˌoʊ, Kanye kˈɑːnjˈeɪ, Xi ʃˈiː, Simone sˈɪmˈoʊn, Seán ʃˈɔːn, Giuseppe dʒˈuːsˈɛpeɪ, ' +
+    'Makayla mᵻkˈeɪlə, Niamh nˈiːv, Descartes dˈeɪkɑːɹt, Goethe ɡˈɜːɾə, Tucson tˈuːsɑːn, ' +
+    'Guadalajara ɡwˌɑːdɐlɐhˈɑːɹɹə, Oaxaca wɑːhˈɑːkə, Phuket puːkˈɛt, Lyon lˈiːɑːn, Cancún kæŋkˈuːn, ' +
+    'Versailles vˈɛɹsˈaɪ, Moana mˈoʊˈɑːnə, Southwark sˈʌðɚk, Marylebone mˈɑːɹlɪbən, Phnom pˈʌnˈɑːm, ' +
+    'charcuterie ʃɑːɹkˈuːɾɚɹi, rosé ɹˈoʊzeɪ, buffet bˈʌfˈeɪ, edamame ˈɛdəmˈɑːmeɪ, prosciutto pɹəʃˈuːɾoʊ, ' +
+    "mì mˈiː, gracias ɡɹˈɑːsiːˌɑːs, Nike's nˈaɪkiz, Uber-like ˈuːbɚlˈaɪk"
+  ).split(', '),
+  'en-GB': (
+    'Uber ˈuːbə, COPD sˌiːˌəʊpˌiːdˈiː, Goethe ɡˈɜːtə, Lyon lˈiːɒn, Versailles vˈeəsˈaɪ, Southwark sˈʌðək, ' +
+    'Marylebone mˈɑːlɪbən, charcuterie ʃɑːkˈuːtəɹi, prosciutto pɹəʃˈuːtəʊ'
+  ).split(', '),
+};

@@ -11,7 +11,7 @@ import { slownessOf } from '../../support/attacks.js';
 import { codesSpoken, commonRanges } from '../../support/spoken-codes.js';
 import { capitals, plurals } from '../../text/said/capitals.js';
 import { apostrophes, emoji, letters } from '../../text/said/characters.js';
-import { homographs } from '../../text/said/homographs.js';
+import { homographs, misread } from '../../text/said/homographs.js';
 import { interjections } from '../../text/said/interjections.js';
 import { brackets, markup } from '../../text/said/marks.js';
 
@@ -30,6 +30,9 @@ const said = (text: string, language: string, isNormalised: boolean): string => 
     .join(', ');
 };
 
+const wordsOf = (text: string, language: string) =>
+  phonemicWords(phonemiser, { text, words: wordSpans(text) }, language);
+
 const tables = { capitals, plurals, markup, brackets, letters, emoji, apostrophes, interjections };
 
 for (const [name, rows] of Object.entries(tables))
@@ -45,12 +48,27 @@ for (const [name, rows] of Object.entries(tables))
 t.test('a homograph sounds as its sentence asks', (t) => {
   t.ok(homographs.length >= 80);
   for (const [text, ipa] of homographs) {
-    const words = phonemicWords(phonemiser, { text, words: wordSpans(text) }, 'en-US');
+    const words = wordsOf(text, 'en-US');
     t.ok(
       words.some((word) => word.ipa === ipa),
       `${text} ${ipa}`,
     );
   }
+  t.end();
+});
+
+t.test('names and words that espeak-ng misreads sound as people say them', (t) => {
+  for (const [language, rows] of Object.entries(misread))
+    for (const row of rows) {
+      const [text = '', ipa] = row.split(' ');
+      t.equal(
+        wordsOf(text, language)
+          .map((word) => word.ipa)
+          .join(' '),
+        ipa,
+        `${language}: ${text}`,
+      );
+    }
   t.end();
 });
 
@@ -61,7 +79,7 @@ t.test('the s of an initialism sounds at the end of a clause, too', (t) => {
     ['GPUs, LLMs', /z$/],
     ["It is UNICEF's.", /s$/],
   ] as const) {
-    const words = phonemicWords(phonemiser, { text, words: wordSpans(text) }, 'en-US');
+    const words = wordsOf(text, 'en-US');
     t.match(words.at(-1)?.ipa, ending, text);
   }
   t.end();

@@ -3,7 +3,7 @@
  * interjections, drawn-out words, homographs.
  */
 import { primaryLanguage } from '../../../src/text/language.js';
-import { homograph } from './homographs.js';
+import { homograph, spellings } from './homographs.js';
 
 export interface Spelling {
   readonly text: string;
@@ -22,7 +22,7 @@ const shortWords: ReadonlySet<string> = new Set(
     'abe ace act ada add ado ads age ago ah aha aid ail aim air ale ali all am amp amy an ana and ann ant any ' +
     'ape app apt arc are ark arm art as ash ask ass at ate ava awe ax axe aye bad bag bah ban bar bat bay be ' +
     'bed bee beg ben bet bib bid big bin bio bit boa bob bog boo bop bot bow box boy bra bro bud bug bum bun ' +
-    'bus but buy by bye cab cad cam can cap car cat caw chi cob cod cog con coo cop cos cot cow cox coy cry ' +
+    'bus but buy by bye cab cad cam can cap car cat caw chi cob cod cog con cop cos cot cow cox coy cry ' +
     'cub cue cum cup cur cut dab dad dam dan day dee den dew did die dig dim din dip do doc doe dog don dos ' +
     'dot dr dry dub dud due dug duh duo dye ear eat ebb ed eel egg ego eh eke elf eli elk elm emo ems end eon ' +
     'era err etc eva eve ewe ex eye fad fan far fat fax fay fed fee fen few fey fez fib fig fin fir fit fix ' +
@@ -30,7 +30,7 @@ const shortWords: ReadonlySet<string> = new Set(
     'gnu go gob god goo got gui gum gun gus gut guy gym ha had hag hal ham has hat hay he hem hen her hew hex ' +
     'hey hi hid him hip his hit ho hoe hog hop hot how hub hue hug huh hum hun hut ian ice icy if ifs ike ilk ' +
     'ill imp in ink inn ion ira ire irk is it its ivy jab jag jam jan jar jaw jay jed jet jew jig jim jo job ' +
-    'joe jog jon jot joy jr jug jut kay keg ken key kid kim kin kit lab lad lag lam lan lao lap law lax lay ' +
+    'joe jog jon jot joy jr jug jut kay keg ken key kid kim kin kit lab lad lag lam lan lao lap law lay ' +
     'lea led lee leg lei len leo les let lew lid lie lip lit liz lo lob log lop lot lou low lug lye mad mae ' +
     'mag man mao map mar mat max may me meg meh mel men met mew mia mid mil mix mob mod moe mom moo mop mow ' +
     'mr mrs mud mug mum my nab nag nah nan nap nat nay ned neo net new nib nil nip nit nix no nod non nor not ' +
@@ -52,8 +52,8 @@ const spelledAmongSmall = new Set('AM IT LED LET RIP SAT US'.split(' '));
 /** Initialisms that espeak-ng would read as words. */
 const spelledAlways = new Set(
   (
-    'AARP ACLU ACTH AFAIK AFDC ASMR BYOB CATV EEOC FDIC FWIW ICBM ICYMI IIRC IMHO LGBTQ NAACP NCAA TGIF TLDR USCG USIA USMC USPS ' +
-    'YMCA YMMV YWCA'
+    'AARP ACLU ACTH AFAIK AFDC ASMR BYOB CAGR CATV COPD EEOC FDIC FWIW ICBM ICYMI IIRC IMHO LGBTQ NAACP NCAA TGIF TLDR ' +
+    'USCG USIA USMC USPS YMCA YMMV YWCA'
   ).split(' '),
 );
 /** The same in languages in which espeak-ng reads most capitals as people do. */
@@ -112,6 +112,17 @@ const ofCapitals = (word: string, isLoud: boolean, before: string, isLast: boole
   if (!isSpelled && (isWord(word) || (isLoud && spelledAmongSmall.has(word)))) return word.toLowerCase();
   return word.length > 3 && !spelledAlways.has(word) ? word : lettersOf(word);
 };
+
+/** Words that espeak-ng misreads, as it reads them right. A capital counts where the word means something else without it. */
+const respelled = spellings(
+  'airbnb:air-B.N.B. alejandro:allehhondro async:aisink buffet:buh-fay cancún:cancoon charcuterie:sharcooterie descartes:daycart ' +
+    'ebitda:eebit-dah edamame:edda-mahmay giuseppe:joo-seppay goethe:gerta gracias:grahseeahss guadalajara:gwahdalahara ' +
+    'guillermo:ghee-yairmo huawei:wahway iaas:eye-ass idk:I.D.K. iot:I.O.T. joaquin:wah-keen julio:hoolio kanye:con-yay ' +
+    'LaTeX:lah-teck leah:leeah lyon:leeonn makayla:michaela marylebone:marliban moana:mo-ahna mì:mee nguyen:winn niamh:neeve ' +
+    'nike:nikey oaxaca:wahhaca openai:open-A.I. ozempic:ohzempic paas:pass phnom:puh-nom phuket:pookette prosciutto:proshooto ' +
+    'redis:reddiss rosé:rohzay saas:sass seán:Sean simone:sim-own southwark:sutherck tucson:toosonn uber:oober ' +
+    'versailles:vair-sigh Xi:shee xiaomi:shao-mee yoy:year-over-year',
+);
 
 const numbered: Readonly<Record<string, ReadonlySet<string>>> = {
   en: new Set(
@@ -285,6 +296,8 @@ export const spellingsOf = (
           ? ofCapitals(text, isLoud, small[at - 1] ?? '', isLast)
           : withS(initials.toUpperCase(), mark);
     }
+    const respell = (part: string) => respelled.get(part) ?? respelled.get(part.toLowerCase()) ?? part;
+    if (code === 'en') text = text.replace(/\p{L}+/gu, respell);
     const spelled = spelledIn[code];
     if (spelled !== undefined)
       text = text.replace(/(?<=^|')[A-Z]{2,3}$/, (initials) => spelled.get(initials) ?? initials);
