@@ -56,7 +56,7 @@ export const markup: readonly SaidRow[] = [
   ['en', '|x| is the value', 'bar x bar is the value'],
   ['en', '|a|b|\n|-|-|\n| c | d', 'a, b, c, d'],
   ['en', 'Open Settings > General > **About**.', 'Open Settings, General, About'],
-  ['en', 'from A -> B or A => B', 'from A to B or A to B'],
+  ['en', 'from A -> B or A => B', 'from eigh to B or eigh to B'],
   ['de', 'A -> B', 'A bis B'],
   ['en', 'a !== b, a == b, a <= b', 'a is not b, a = b, a at most b'],
   ['en', 'the item(s) and box(es) of f(s)', 'the items and boxes of f, s'],
