@@ -78,6 +78,8 @@ const stepSegments = async (
 
 /** A step of so many times `stepComputeMsTarget` of CPU time keeps others waiting. */
 const SLOW_STEP_FACTOR = 20;
+/** A step that is so many times as long as its voice's longest was at load: the load's sentence said too little. */
+const LONGER_TIMES = 2;
 
 /** The ports to the actor threads. Their numbers only grow, and are never used again. */
 export class ActorPorts {
@@ -235,8 +237,10 @@ export const serveSynthesis = async (
       if (stepped === null) return { type: 'cancelled', effort };
       const { chunk, startedMs, passedMs } = stepped;
       const { cpuMs, speechMs } = stepped.effort;
-      if (longMs === 0 && cpuMs > slowStepMs)
+      if (cpuMs > Math.max(slowStepMs, LONGER_TIMES * (longSteps.get(voiceId)?.ms ?? 0))) {
+        if (longMs > 0) longSteps.set(voiceId, { ms: cpuMs, speechMs });
         report({ type: 'slow-step', voiceId, step: { ms: cpuMs, speechMs } });
+      }
       parts.push(stepped.effort);
       const before: SynthesisEffort = effort ?? { startedMs, computeMs: 0 };
       effort = { ...before, computeMs: before.computeMs + passedMs };

@@ -11,7 +11,7 @@ import { unguarded } from '../../src/threads/vitals.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 import { FRAME_MS_MAX } from '../../workers/actor/frame-maker.js';
 import { AudioPath } from '../../workers/audio/audio-path.js';
-import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
+import { createEncoder, loadCodec, loadEncoders } from '../../workers/audio/encoders.js';
 import { loadPacks, meansOf } from '../../workers/engines/registry.js';
 import type { DeviceData } from '../device.js';
 
@@ -74,6 +74,7 @@ const encoderLoop = async ({ sampleRateHz, speech }: BareEncoderData): Promise<L
   const frameSamples = (sampleRateHz * FRAME_MS_MAX) / 1000;
   await loadEncoders(limits);
   return async (format) => {
+    await loadCodec(format);
     let encodedSamples = 0;
     for (;;) {
       const path = new AudioPath(sampleRateHz, await createEncoder(format, sampleRateHz));

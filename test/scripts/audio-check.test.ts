@@ -2,7 +2,7 @@
 import t from 'tap';
 import { createAudioCheck } from '../../scripts/rig/audio-check.js';
 import type { AudioFormat } from '../../src/api/formats.js';
-import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
+import { createEncoder, loadCodec, loadEncoders } from '../../workers/audio/encoders.js';
 import { limits } from '../../src/limits.js';
 
 await loadEncoders(limits);
@@ -24,6 +24,7 @@ const formats: readonly AudioFormat[] = [
 
 /** Chunks of a stream, as clients get them. */
 const encode = async (format: AudioFormat): Promise<Buffer[]> => {
+  await loadCodec(format);
   const encoder = await createEncoder(format, 48_000);
   const samples = (encoder.sampleRateHz * chunkMs) / 1000;
   const payloads: Uint8Array[] = [];

@@ -4,7 +4,7 @@ import { CheckedAnswer, type CheckedAnswerParts } from '../../scripts/rig/checke
 import type { FrameFault } from '../../scripts/rig/context-check.js';
 import { plausible } from '../../scripts/soak/plausible.js';
 import type { AudioFormat } from '../../src/api/formats.js';
-import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
+import { createEncoder, loadCodec, loadEncoders } from '../../workers/audio/encoders.js';
 import { limits } from '../../src/limits.js';
 
 await loadEncoders(limits);
@@ -30,6 +30,7 @@ const formats: readonly AudioFormat[] = [
 
 /** Payloads of a stream, and the whole file. */
 const encode = async (format: AudioFormat, count = chunks): Promise<{ stream: Buffer[]; file: Buffer }> => {
+  await loadCodec(format);
   const encoder = await createEncoder(format, 48_000);
   const samples = (encoder.sampleRateHz * chunkMs) / 1000;
   const payloads = Array.from({ length: count }, (_, chunk) =>

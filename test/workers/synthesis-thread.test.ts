@@ -5,7 +5,12 @@ import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { monotonicMs } from '../../src/monotonic.js';
-import type { ChunkMail, SynthesisJob, SynthesisThreadData } from '../../src/threads/messages.js';
+import type {
+  ChunkMail,
+  SynthesisHello,
+  SynthesisJob,
+  SynthesisThreadData,
+} from '../../src/threads/messages.js';
 import { JobControl } from '../../src/threads/control.js';
 import { ClockTable } from '../../src/threads/playback-clock.js';
 import { Job, SynthesisThread } from '../../src/threads/synthesis-thread.js';
@@ -118,7 +123,11 @@ t.test('a text without sound says nothing of what its voice costs', async (t) =>
 });
 
 /** The handler of a thread whose voices have this in addition. */
-const serveWith = (more: Partial<LoadedVoices>, effort = new EffortTable(2)) => {
+const serveWith = (
+  more: Partial<LoadedVoices>,
+  effort = new EffortTable(2),
+  report: (hello: SynthesisHello) => void = () => undefined,
+) => {
   const data: SynthesisThreadData = {
     ...{ packs: voicesOf(['low']).packs, executionProvider: 'cpu', logLevel: 'silent', bounds: limits },
     ...{ control: new JobControl(2).buffer, vitals: new Vitals().buffer },
@@ -129,7 +138,7 @@ const serveWith = (more: Partial<LoadedVoices>, effort = new EffortTable(2)) => 
     ...{ wait: () => Promise.resolve(), lives: () => Promise.resolve() },
   };
   const load = async (native: NativeGuard) => Object.assign(await loadScripted(data, native, thread), more);
-  return serveSynthesis(data, load, () => undefined);
+  return serveSynthesis(data, load, report);
 };
 
 t.test('the load of a pack is no cost of speech', async (t) => {
@@ -153,6 +162,19 @@ t.test('the load of a pack is no cost of speech', async (t) => {
     t.match(await run({ ...request(1, 'low', 'text', -1), slot: 0 }), { type: 'done' });
   const { cpuMs } = effort.take(1);
   t.ok(cpuMs < loadMs / 2, `${cpuMs} ms`);
+});
+
+t.test('a step far longer than those of the load is the longest from then on', async (t) => {
+  const [voice] = voicesOf(['low']).packs[0]!.voices;
+  const voices = [{ ...voice!, longStep: { ms: 100, speechMs: 250 } }];
+  const slowMs: number[] = [];
+  const run = await serveWith({ voices }, undefined, (hello) => {
+    if (hello.type === 'slow-step') slowMs.push(hello.step.ms);
+  });
+  for (let jobs = 0; jobs < 2; jobs++)
+    t.match(await run({ ...request(1, 'low', '!heavy word', -1), slot: 0 }), { type: 'done' });
+  t.equal(slowMs.length, 1, 'the second one is expected');
+  t.ok(slowMs[0]! > 500);
 });
 
 t.test('white space and pauses load no pack', async (t) => {

@@ -24,7 +24,7 @@ import {
 } from '../../src/threads/messages.js';
 import type { PlaybackClock } from '../../src/threads/playback-clock.js';
 import type { Encoder } from '../audio/encoder.js';
-import { createEncoder } from '../audio/encoders.js';
+import { createEncoder, loadCodec, opensSlowly } from '../audio/encoders.js';
 import { BEFORE_FILES_MS } from '../step-queue.js';
 import { FrameMaker } from './frame-maker.js';
 
@@ -108,8 +108,10 @@ export class ContextActor {
   /** When its listener would run out of what is encoded. */
   get dueMs(): number {
     const dueMs = this.#clock.at(this.#encodedMs);
-    // Nobody plays a whole file while it is made.
-    return isWholeFraming(this.#open.framing) ? Math.max(dueMs, monotonicMs() + BEFORE_FILES_MS) : dueMs;
+    // Nobody plays a whole file while it is made. Encoders that open slowly would make all others late.
+    const yields =
+      isWholeFraming(this.#open.framing) || (this.#frames === undefined && opensSlowly(this.#open.format));
+    return yields ? Math.max(dueMs, monotonicMs() + BEFORE_FILES_MS) : dueMs;
   }
 
   get encoding(): Encoding {
@@ -187,7 +189,8 @@ export class ContextActor {
   #begin(): number | null {
     if (this.#isBeginning) return null;
     this.#isBeginning = true;
-    const encoder = createEncoder(this.#open.format, this.#open.engineSampleRateHz);
+    const { engineSampleRateHz, format } = this.#open;
+    const encoder = loadCodec(format) ?? createEncoder(format, engineSampleRateHz);
     if (encoder instanceof Promise) {
       void this.#beginWith(encoder);
       return null;
@@ -196,11 +199,13 @@ export class ContextActor {
     return 0;
   }
 
-  async #beginWith(encoder: Promise<Encoder>): Promise<void> {
+  /** @param encoder nothing once its codec is loaded: then `#begin` runs again */
+  async #beginWith(encoder: Promise<Encoder> | Promise<void>): Promise<void> {
     try {
       const made = await encoder;
-      if (this.#disposed) made.dispose();
-      else this.#frames = new FrameMaker(this.#open, made, this.#emit);
+      this.#isBeginning = false;
+      if (this.#disposed) made?.dispose();
+      else if (made !== undefined) this.#frames = new FrameMaker(this.#open, made, this.#emit);
       if (!this.#disposed) this.#wake(this);
     } catch (error) {
       if (this.#disposed) return;

@@ -5,8 +5,8 @@ import { compileWasm, instanceOf } from './wasm-codec.js';
 
 /**
  * The AAC encoder of FFmpeg 5.1 as WebAssembly with SIMD: `scripts/aac/build.sh` makes `aac.wasm` from its source. A thread loads
- * it with its first context in AAC. Encoders share a memory, of which each takes 1.2 MiB. A memory never shrinks, so it is
- * dropped when its last encoder is closed.
+ * it with its first context in AAC. Encoders share a memory, of which each takes 1.2 MiB. An encoder in new memory takes 7 ms
+ * to open, and .2 ms where another one was closed. A memory never shrinks, so it is dropped some seconds after its last one.
  */
 
 /** Pointers are byte offsets. */
@@ -28,20 +28,27 @@ interface AacExports {
 export const BLOCK_SAMPLES = 1_024;
 /** Encoders of one memory: few, because the last one keeps the memory of all. */
 export const ENCODERS_MAX = 64;
+/** For so long the memory of new encoders is kept without one. */
+const IDLE_MS = 10_000;
 /** The answer to all system calls. FFmpeg has no use for any, and with 0 its start would look for folders without end. */
 const EBADF = 8;
 
-let compiled: Promise<WebAssembly.Module> | undefined;
+let compiling: Promise<void> | undefined;
+let compiled: WebAssembly.Module | undefined;
 
-const compile = async (): Promise<WebAssembly.Module> => {
+const compile = async (): Promise<void> => {
   try {
-    return await compileWasm('aac.wasm');
+    compiled = await compileWasm('aac.wasm');
   } catch (error) {
     // The next context tries again.
-    compiled = undefined;
+    compiling = undefined;
     throw error;
   }
 };
+
+/** @returns `null` if this thread has the codec */
+export const loadAac = (): Promise<void> | null =>
+  compiled === undefined ? (compiling ??= compile()) : null;
 
 /** A memory and its encoders. */
 class Memory {
@@ -51,6 +58,7 @@ class Memory {
   readonly wasm: AacExports;
   #encoders = 0;
   #isFaulty = false;
+  #dropping: NodeJS.Timeout | undefined;
 
   private constructor(module: WebAssembly.Module) {
     this.wasm = instanceOf(module, EBADF) as AacExports;
@@ -66,7 +74,9 @@ class Memory {
 
   /** Call it once for each `take`. */
   give(): void {
-    if (--this.#encoders === 0) this.#drop();
+    if (--this.#encoders > 0 || Memory.#current !== this) return;
+    clearTimeout(this.#dropping);
+    this.#dropping = setTimeout(() => this.#encoders === 0 && this.#drop(), IDLE_MS).unref();
   }
 
   /** Runs its code. After a failure its content may be wrong: its encoders fail, and new ones get another memory. */
@@ -96,8 +106,10 @@ export class LibavcodecAac {
     this.#encoder = encoder;
   }
 
-  static async open(sampleRateHz: number, bitrateKbps: number): Promise<LibavcodecAac> {
-    const memory = Memory.take(await (compiled ??= compile()));
+  /** After `loadAac`. */
+  static open(sampleRateHz: number, bitrateKbps: number): LibavcodecAac {
+    if (compiled === undefined) throw new Error('loadAac() must resolve before open()');
+    const memory = Memory.take(compiled);
     try {
       return memory.guard(() => {
         const encoder = memory.wasm.open(sampleRateHz, bitrateKbps);
@@ -201,7 +213,8 @@ class AacEncoder extends BaseEncoder {
 }
 
 export const aac: EncoderFactory<CodecFormat> = {
-  async open({ sampleRateHz, bitrateKbps }) {
-    return new AacEncoder(await LibavcodecAac.open(sampleRateHz, bitrateKbps), sampleRateHz);
+  loadLate: loadAac,
+  open({ sampleRateHz, bitrateKbps }) {
+    return new AacEncoder(LibavcodecAac.open(sampleRateHz, bitrateKbps), sampleRateHz);
   },
 };

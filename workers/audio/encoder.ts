@@ -36,6 +36,12 @@ export interface EncoderFactory<Format> {
   /** Loads the codec into this thread. Must resolve before the first `open`. Idempotent. */
   load?(bounds: EncoderBounds): Promise<void>;
   /**
+   * Instead of `load`, when the first context needs the codec. Then `open` is work of milliseconds, so others go first.
+   *
+   * @returns `null` if this thread has the codec
+   */
+  loadLate?(): Promise<void> | null;
+  /**
    * @param engineSampleRateHz rate of the voice: above half of it there is nothing to encode
    * @returns a promise if the codec's library makes its encoders asynchronously
    */

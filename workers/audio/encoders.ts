@@ -28,6 +28,13 @@ export const loadEncoders = async (bounds: EncoderBounds): Promise<void> => {
   await Promise.all([loadResampler(), ...factories.map((factory) => factory.load?.(bounds))]);
 };
 
+/** @returns whether an encoder of the format takes milliseconds to open */
+export const opensSlowly = ({ encoding }: AudioFormat): boolean => encodings[encoding].loadLate !== undefined;
+
+/** @returns `null` if the codec of the format is loaded */
+export const loadCodec = ({ encoding }: AudioFormat): Promise<void> | null =>
+  encodings[encoding].loadLate?.() ?? null;
+
 /**
  * @param engineSampleRateHz rate of the voice
  * @returns a promise if the codec's library makes its encoders asynchronously

@@ -1,3 +1,4 @@
+import { setImmediate as defer } from 'node:timers';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import type { AudioFormat, SampleFormat } from '../../../src/api/formats.js';
@@ -5,8 +6,10 @@ import { limits } from '../../../src/limits.js';
 import type { ChunkMail, Frame, Framing, WordTime } from '../../../src/threads/messages.js';
 import { PlaybackClock } from '../../../src/threads/playback-clock.js';
 import { InvariantError } from '../../../src/fault.js';
-import { loadEncoders } from '../../../workers/audio/encoders.js';
+import { monotonicMs } from '../../../src/monotonic.js';
+import { loadCodec, loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
+import { RunQueue } from '../../../workers/actor/run-queue.js';
 import { seededRandom } from '../../../scripts/rig/random.js';
 import { workThrough } from '../../support/spoken.js';
 
@@ -85,6 +88,44 @@ t.test('chunks are released in the order of the announcements, however they come
     ...Array.from({ length: 100 }, (_, i) => 10_000 + i),
   ]);
   t.equal(frames.at(-1)?.type, 'closed');
+});
+
+t.test('encoders of AAC open after the work of others', async (t) => {
+  const aac: AudioFormat = { encoding: 'aac', sampleRateHz: RATE_HZ, bitrateKbps: 96 };
+  await loadCodec(aac);
+  const order: string[] = [];
+  const queue = new RunQueue<ContextActor>({
+    clock: monotonicMs,
+    workMs: 1,
+    work(actor) {
+      order.push(String(actor.id));
+      return actor.work() !== null;
+    },
+    dueMs: (actor) => actor.dueMs,
+    onPause: () => void order.push('mail'),
+    defer: (run) => void defer(run),
+  });
+  const actors = [1, 2, 3, 4].map((contextId) => {
+    const clock = new PlaybackClock();
+    clock.start(monotonicMs() + contextId);
+    const format = contextId === 4 ? ({ encoding: 'pcm', sampleRateHz: RATE_HZ } as const) : aac;
+    return new ContextActor(
+      {
+        ...{ type: 'open', contextId, format, framing: 'stream', timestamps: false },
+        engineSampleRateHz: RATE_HZ,
+        clock: 0,
+      },
+      clock,
+      () => undefined,
+      (woken) => queue.wake(woken),
+    );
+  });
+  for (const actor of actors) announce(actor, 0);
+  actors[3]!.chunk(chunk(0, 0, 50));
+  while (new Set(order).size < 5) await setImmediate();
+  const turns = order.join(' ');
+  t.match(turns, /^4 /, 'the one that is due last has no encoder to open');
+  for (const actor of actors) actor.dispose();
 });
 
 t.test('a segment that is run again adds no sample twice', async (t) => {

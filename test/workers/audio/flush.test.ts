@@ -6,7 +6,7 @@ import { hasLongFrames, type AudioFormat } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
 import type { Framing } from '../../../src/threads/messages.js';
 import { AudioPath } from '../../../workers/audio/audio-path.js';
-import { createEncoder, loadEncoders } from '../../../workers/audio/encoders.js';
+import { createEncoder, loadCodec, loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
 import { decodeAll, decodersOf } from '../../support/decoders.js';
 import { speak, workThrough, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
@@ -63,6 +63,7 @@ t.test(
     ];
     for (const [format] of formats) {
       const decodableMs = async (pcm: Int16Array) => {
+        await loadCodec(format);
         const path = new AudioPath(ENGINE_HZ, await createEncoder(format, ENGINE_HZ));
         path.encode(pcm);
         const ms = path.decodableMs - (path.streamDelaySamples * 1_000) / ENGINE_HZ;
