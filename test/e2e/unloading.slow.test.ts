@@ -26,10 +26,11 @@ t.test('voices of three packs speak at once, in turn, and the default voice stay
   const voices = ['wren', 'wren', 'piper', 'kokoro'];
   for (let round = 0; round < 2; round++)
     for (const bytes of await Promise.all(voices.map(bytesOf))) t.ok(bytes > 20_000, `${bytes} bytes`);
-  // A thread that had no turn has only the default pack.
-  while ((await service.metric('syrinx_voice_packs_loaded')) !== 4) await Promise.all(voices.map(bytesOf));
+  // In each of the two threads.
+  t.equal(await service.metric('syrinx_voice_packs_loaded'), 4);
   const loads = await service.metric('syrinx_voice_pack_loads_total');
-  t.ok(loads >= 2, `${loads} loads`);
+  // After the start each thread has `kokoro`. If one of them always speaks `piper`, no other load is needed.
+  t.ok(loads >= 1, `${loads} loads`);
   t.ok((await service.metric('syrinx_voice_pack_load_seconds_total')) > 0);
   await service.untilLogged('voice pack loaded', loads);
   const entries = service.logged('voice pack loaded');
