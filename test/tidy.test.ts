@@ -49,8 +49,8 @@ const budgets: Readonly<Record<string, number>> = {
   'src/threads': 3_563,
   workers: 1_270,
   'workers/actor': 1_290,
-  'workers/audio': 1_749,
-  'workers/engines': 13_882,
+  'workers/audio': 1_747,
+  'workers/engines': 13_884,
   'workers/lexicons': 513,
 };
 

@@ -1,5 +1,5 @@
 /**
- * A member, or somebody without a session, does as much as possible: neither other users nor the service may be harmed. Each
+ * A member, or somebody without a session, sends as many calls as possible. This must not harm other users or the service. Each
  * role then calls each route of the console, and reaches only what it is allowed.
  */
 import t from 'tap';

@@ -108,7 +108,7 @@ export class ContextActor {
   /** When its listener would run out of what is encoded. */
   get dueMs(): number {
     const dueMs = this.#clock.at(this.#encodedMs);
-    // Nobody plays a whole file while it is made. Encoders that open slowly would make all others late.
+    // Nobody plays a whole file while it is made. And an encoder that opens slowly must not delay the audio of others.
     const yields =
       isWholeFraming(this.#open.framing) || (this.#frames === undefined && opensSlowly(this.#open.format));
     return yields ? Math.max(dueMs, monotonicMs() + BEFORE_FILES_MS) : dueMs;

@@ -95,7 +95,7 @@ for (const [title, files] of Object.entries(exports))
     t.match(heardIn((await speak(voices, hello.text, { voiceId: 'kokoro-bf_emma' })).pcm), { voice: 1 });
   });
 
-// But for one word: they read "lives in a house" as the noun.
+// The references misread "lives" in one sentence. Its ids are those of the right reading.
 t.test('the ids of 50 sentences are those of the public references', async (t) => {
   const voices = {
     'en-US': 'af_a',

@@ -18,7 +18,7 @@ import {
 import { cleanText } from './letters.js';
 import { type Terminal, lex, terminals } from './lexer.js';
 import { Lines } from './markup.js';
-import { spellingsOf } from './spellings.js';
+import { LETTER_A, spellingsOf } from './spellings.js';
 
 /** The smallest piece of text that is aligned with phonemes: a word, a part of a word, or a sign. */
 export interface Atom {
@@ -118,7 +118,7 @@ class Reader {
       if (lexeme.kind === 'break') {
         const silent = place === lexemes.length - 1 && goesOnAfter(fullStopAfter(token, isFirst, code), next);
         // An initial, or the sign of a list.
-        if (silent && token === 'A.' && code === 'en') this.#drafts.at(-1)!.text = 'eigh';
+        if (silent && token === 'A.' && code === 'en') this.#drafts.at(-1)!.text = LETTER_A;
         if (silent && lexeme.terminal === terminals.period) continue;
         this.breakHere(lexeme.terminal);
       }

@@ -135,6 +135,8 @@ const numbered: Readonly<Record<string, ReadonlySet<string>>> = {
   fr: new Set('acte scène chapitre tome livre partie article titre niveau type'.split(' ')),
   es: new Set('acto escena capítulo tomo libro parte artículo título siglo nivel tipo'.split(' ')),
 };
+/** What makes espeak-ng name the letter A, and not read the article. */
+export const LETTER_A = 'eigh';
 /** More words before the letter A, and some after it: no article stands there. */
 const beforeLetter = new Set(
   'an option plan gate vitamin group team hepatitis exhibit terminal zone building grade letter point series & / +'.split(
@@ -287,7 +289,7 @@ export const spellingsOf = (
     const numeral = ofRoman(words, at, code);
     const sound = numeral === null ? ofInterjection(word, before, code) : null;
     let text = numeral ?? (drawn.test(word) ? ofDrawnOut(word, code) : word);
-    if (code === 'en' && isLetterA(words, at, starts[at]!)) text = 'eigh';
+    if (code === 'en' && isLetterA(words, at, starts[at]!)) text = LETTER_A;
     else if (text === 'AT' && words[at + 1] === '&') text = 'A.T.';
     else if (code === 'en' && numeral === null && /^(?:[A-Z][A-Z'-]*|[A-Z]{2,}'?s|PhD'?s)$/.test(text)) {
       const [, initials, mark = ''] = initialsWithS.exec(text) ?? [];
