@@ -78,6 +78,9 @@ const stepSegments = async (
 
 /** A step of so many times `stepComputeMsTarget` of CPU time keeps others waiting. */
 const SLOW_STEP_FACTOR = 20;
+/** So do steps of so many times the target, if they come in such a row: one alone may be the machine's. */
+const SLOW_ROW_FACTOR = 4;
+const SLOW_ROW_STEPS = 3;
 /** A step that is so many times as long as its voice's longest was at load: the load's sentence said too little. */
 const LONGER_TIMES = 2;
 
@@ -125,7 +128,7 @@ export const serveSynthesis = async (
   const voices = await loadPatiently(() => load(vitals.native), actorPorts, report);
   const rows = new Map(voices.voices.map(({ id }, row) => [id, row]));
   const longSteps = longStepsOf(voices);
-  const slowStepMs = SLOW_STEP_FACTOR * data.bounds.stepComputeMsTarget;
+  const { stepComputeMsTarget } = data.bounds;
   const usesGpu = voices.executionProvider !== 'cpu';
   const rooms = roomsOf(voices);
 
@@ -221,6 +224,7 @@ export const serveSynthesis = async (
       return done({ startedMs: monotonicMs(), computeMs: 0 });
     }
     let effort: SynthesisEffort | null = null;
+    let slowInRow = 0;
     for (;;) {
       const stepped = await new Promise<Stepped | null>((settle, fail) => {
         const step: JobStep = {
@@ -237,7 +241,10 @@ export const serveSynthesis = async (
       if (stepped === null) return { type: 'cancelled', effort };
       const { chunk, startedMs, passedMs } = stepped;
       const { cpuMs, speechMs } = stepped.effort;
-      if (cpuMs > Math.max(slowStepMs, LONGER_TIMES * (longSteps.get(voiceId)?.ms ?? 0))) {
+      const isSlow = (factor: number): boolean =>
+        cpuMs > Math.max(factor * stepComputeMsTarget, LONGER_TIMES * (longSteps.get(voiceId)?.ms ?? 0));
+      slowInRow = isSlow(SLOW_ROW_FACTOR) ? slowInRow + 1 : 0;
+      if (slowInRow >= SLOW_ROW_STEPS || isSlow(SLOW_STEP_FACTOR)) {
         if (longMs > 0) longSteps.set(voiceId, { ms: cpuMs, speechMs });
         report({ type: 'slow-step', voiceId, step: { ms: cpuMs, speechMs } });
       }

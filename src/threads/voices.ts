@@ -174,7 +174,9 @@ const hungPath = (cacheDir: string): string => join(cacheDir, 'hung.json');
 /** The faults of packs that made a synthesis thread hang, by the stamps of their files. */
 export const hungPacks = (cacheDir: string): Readonly<Record<string, string>> => {
   try {
-    return JSON.parse(readRegular(hungPath(cacheDir)).toString()) as Record<string, string>;
+    const kept: unknown = JSON.parse(readRegular(hungPath(cacheDir)).toString());
+    // A damaged file can hold any value: `null` has no entries to ask for.
+    return { ...(kept as Record<string, string>) };
   } catch {
     // No pack did, or the file is damaged.
     return {};

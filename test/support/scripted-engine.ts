@@ -14,6 +14,7 @@ export const LETTER_SAMPLES = 1_200;
 const LETTERS_A_STEP = 5;
 const SLOW_STEP_MS = 200;
 const HEAVY_STEP_MS = 600;
+const SLUGGISH_STEP_MS = 150;
 const LONG_STEP_MS = 75;
 
 /** The thread that runs the engine. */
@@ -28,6 +29,10 @@ export interface EngineThread {
   /** Faults that only a thread of its own can have, by their markers. */
   readonly ownFaults: Readonly<Record<string, () => void>>;
 }
+
+const compute = (cpuMs: number): void => {
+  for (const endMs = threadCpuMs() + cpuMs; threadCpuMs() < endMs;);
+};
 
 /** Stands for a run of a large model. It takes far less than it declares: on a busy machine it must not take more. */
 const blockInside = (native: NativeGuard): Promise<void> =>
@@ -87,9 +92,8 @@ class ScriptedEngine implements LoadedVoices {
       // Before the next step of any job, which begins in a later turn.
       '!late-exit': () => void setImmediate(() => void thread.exit(3)),
       '!die-inside': () => native(() => thread.exit(3)),
-      '!heavy': () => {
-        for (const endMs = threadCpuMs() + HEAVY_STEP_MS; threadCpuMs() < endMs;);
-      },
+      '!heavy': () => compute(HEAVY_STEP_MS),
+      '!sluggish': () => compute(SLUGGISH_STEP_MS),
       '!stuck': () => this.#stayStuck(),
       '!inside': () => this.#waitInside(),
       ...Object.fromEntries(

@@ -177,6 +177,20 @@ t.test('a step far longer than those of the load is the longest from then on', a
   t.ok(slowMs[0]! > 500);
 });
 
+t.test('three sluggish steps in a row make a voice slow, two do not', async (t) => {
+  let reports = 0;
+  const run = await serveWith({}, undefined, (hello) => {
+    if (hello.type === 'slow-step') reports++;
+  });
+  // Five letters a step. The first step is quick.
+  const speak = (letters: number) =>
+    run({ ...request(1, 'low', '!sluggish'.padEnd(letters, 'a'), -1), slot: 0 });
+  t.match(await speak(15), { type: 'done' });
+  t.equal(reports, 0);
+  t.match(await speak(20), { type: 'done' });
+  t.equal(reports, 1);
+});
+
 t.test('white space and pauses load no pack', async (t) => {
   const run = await serveWith({ hold: () => Promise.reject(new Error('loaded')) });
   for (const job of [request(1, 'low', ' \n', -1), { ...request(1, 'low', 'text', -1), pauseMs: 100 }])

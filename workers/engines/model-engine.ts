@@ -15,6 +15,7 @@ export abstract class ModelEngine<Measured = true> implements Engine {
   measured: Measured | undefined;
   /** The warm-up has run every window of every graph: a GPU runs no other. */
   protected readonly settle: () => void;
+  readonly #doubt: Sessions<string>['doubt'];
 
   constructor({ voices }: VoicePack, sessions: Omit<Sessions<string>, 'run'>) {
     this.voices = voices;
@@ -22,6 +23,7 @@ export abstract class ModelEngine<Measured = true> implements Engine {
     this.batches = sessions.batches;
     this.release = sessions.release;
     this.settle = sessions.settle;
+    this.#doubt = sessions.doubt;
   }
 
   abstract open(request: SegmentRequest): SegmentSynthesis;
@@ -42,6 +44,7 @@ export abstract class ModelEngine<Measured = true> implements Engine {
       this.settle();
     } catch (error) {
       await this.release();
+      await this.#doubt?.();
       throw new VoicePackError(`${fault}: ${firstLine(error)}`);
     }
     return this;

@@ -25,6 +25,8 @@ export interface Sessions<Name extends string> extends Runs<Name> {
   readonly executionProvider: Engine['executionProvider'];
   /** Call it when the load has run every window of every graph: a GPU runs no other. */
   readonly settle: () => void;
+  /** Call it when the graphs load and do not speak: their optimised copies may be damaged, and the next load makes others. */
+  readonly doubt?: () => Promise<void>;
   /** Absent: steps run one at a time. */
   readonly batches?: Batches;
 }
@@ -101,7 +103,7 @@ const createOnCpu = async <Name extends string>(
   graphs: Graphs<Name>,
   means: SessionMeans,
   choices: SessionChoices,
-): Promise<Runs<Name>> => {
+): Promise<Runs<Name> & Pick<Sessions<Name>, 'doubt'>> => {
   const options = optionsOf(['cpu'], choices);
   const { native, loading = atOnce, weigh = atOnce, log } = means;
   const { sharesWeights = false, copiesIn = sharesWeights ? folderOf(graphs) : undefined } = choices;
@@ -109,16 +111,18 @@ const createOnCpu = async <Name extends string>(
   const packing = { ...options, extra: {} };
   // As a copy is made, which takes the most memory, but before anything is written.
   if (means.weigh !== undefined) await weigh(async () => (await create(graphs, means, packing)).release());
-  if (copiesIn !== undefined)
+  if (copiesIn !== undefined) {
+    const doubt = () => rm(copiesFolder(copiesIn), { recursive: true, force: true }).catch(() => undefined);
     try {
       const copies = await optimisedCopies(graphs, copiesIn, packing, (run) => loading(() => native(run)));
       const mapping = { ...packing, graphOptimizationLevel: 'disabled' } as const;
-      return await weigh(() => create(copies, means, mapping));
+      return { ...(await weigh(() => create(copies, means, mapping))), doubt };
     } catch (error) {
       // A damaged copy is made again by the next load. A fault of the graphs themselves shows below.
-      await rm(copiesFolder(copiesIn), { recursive: true, force: true }).catch(() => undefined);
+      await doubt();
       log.warn({ pack, reason: firstLine(error) }, 'the optimised copy of a voice cannot be used');
     }
+  }
   return weigh(() => create(graphs, means, options));
 };
 

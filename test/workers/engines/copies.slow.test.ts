@@ -1,5 +1,5 @@
 /** Optimised copies of graphs, whose weights all threads map. */
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
 import t from 'tap';
@@ -101,4 +101,22 @@ t.test('our voices are loaded from copies, and sound the same without them', asy
 t.test('our voices need no folder for copies', async (t) => {
   const cacheDir = join(t.testdir({ file: '' }), 'file');
   t.ok((await speak(await load(cacheDir), text)).pcm.length > 0);
+});
+
+t.test('copies that load and do not speak are made again by the next load', async (t) => {
+  const cacheDir = t.testdir();
+  const before = (await speak(await load(cacheDir), text)).pcm;
+  const files = (await readdir(cacheDir, { recursive: true })).filter((file) =>
+    /optimised-\w+\/.*\.bin$/.test(file),
+  );
+  t.ok(files.length > 0);
+  for (const file of files) {
+    const path = join(cacheDir, file);
+    const { size } = await stat(path);
+    // Another file: the voices above have mapped this one.
+    await rm(path);
+    await writeFile(path, Buffer.alloc(size));
+  }
+  await t.rejects(load(cacheDir), { name: 'VoicePackError' });
+  t.strictSame((await speak(await load(cacheDir), text)).pcm, before);
 });
