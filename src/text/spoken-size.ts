@@ -1,6 +1,6 @@
 /**
  * How long a text takes to say. An estimate: the one by which text counts, until its speech is made. It looks up each
- * character in a table, and takes less than 1 us for 100 of them. `test/text/spoken-size.slow.test.ts` compares it with speech.
+ * character in a table, and takes less than 1 us for 100 of them. `test/text/spoken-size.sweep.test.ts` compares it with speech.
  */
 import { WHITE, classOf } from './characters.js';
 import type { Replacement } from './replacements.js';

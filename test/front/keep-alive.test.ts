@@ -1,4 +1,4 @@
-/** What responses say about their connection. That it holds is shown by test/e2e/idle-connections.slow.test.ts. */
+/** What responses say about their connection. That it holds is shown by test/e2e/idle-connections.sweep.test.ts. */
 import t from 'tap';
 import { GOOD_KEY, speak, startFront } from '../support/front-server.js';
 import { header, requestBytes, type RequestOptions } from '../support/raw-client.js';

@@ -200,7 +200,7 @@ t.test('SIGHUP while a pack is copied leaves nothing behind', async (t) => {
   t.strictSame(readdirSync(models), ['syrinx-en']);
 });
 
-// SIGTERM: trial-end.slow.test.ts.
+// SIGTERM: trial-end.sweep.test.ts.
 t.test('SIGINT while a pack is examined, which hangs, leaves nothing behind', async (t) => {
   const { root, models, download } = prepare(t);
   writeFileSync(join(download, 'manifest.json'), '"endless"');

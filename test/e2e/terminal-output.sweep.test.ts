@@ -1,4 +1,4 @@
-/** What a person at a terminal sees of the service. Programs get JSON. Rarer cases are in terminal.slow.test.ts. */
+/** What a person at a terminal sees of the service. Programs get JSON. Rarer cases are in terminal.sweep.test.ts. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
