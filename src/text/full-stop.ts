@@ -69,6 +69,8 @@ const insideOf: Readonly<Record<string, ReadonlySet<string>>> = {
 /** Languages that write an ordinal number with a full stop. */
 const stopsOrdinals = words('de da nb no fi cs sk pl hu tr hr sl sr et is lv');
 
+/** "$5/mo. for a year" */
+const rate = /\d\/(?:mo|yr|wk|hr)$/;
 /** Units after a number: "10 in. wide", "6 ft. He". */
 const unit = /^\d (?:in|ft|yds?|lbs?|mi|gal|pt|tsp|secs?|mins|hrs?|wks?|mos|yrs?|[cmk]m|[mk]?g)$/;
 
@@ -100,7 +102,7 @@ export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en')
   if (code === 'de' && /^\p{L}$|\p{L}str$/u.test(lower)) return 'inside';
   if (Object.hasOwn(insideOf, code) && insideOf[code]!.has(lower)) return 'inside';
   if (inside.has(lower) || inside.has(stem)) return 'inside';
-  if (either.has(lower)) return 'unless-lower-case';
+  if (either.has(lower) || rate.test(lower)) return 'unless-lower-case';
   if (numbering.has(lower)) return 'unless-digit';
   if (sureNumbering.has(lower) || sureNumbering.has(stem)) return 'unless-either';
   // U.S., J.R.R., e.g.

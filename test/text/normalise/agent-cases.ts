@@ -437,6 +437,23 @@ export const agentCases: Readonly<Record<string, readonly Case[]>> = {
     ['2024-01-05T15:30:00-05:00', 'January fifth twenty twenty four at fifteen thirty UTC minus five'],
     ['2024-01-05T15:30+05:30', 'January fifth twenty twenty four at fifteen thirty UTC plus five thirty'],
   ],
+  'numbers that are typed or signed': [
+    ['Your order #4512 shipped.', 'Your order number four five one two shipped.'],
+    ['See issue #42 and suite #210.', 'See issue number forty two and suite number two hundred ten.'],
+    ['Text HELP to 74737.', 'Text HELP to seven four seven three seven.'],
+    ['reply STOP to 12345', 'reply STOP to one two three four five'],
+    ['They grew to 12345 members', 'They grew to twelve thousand three hundred forty five members'],
+    ['flight UA 1549 departs', 'flight UA one five four nine departs'],
+  ],
+  'more that is short': [
+    ['The A/C unit', 'The A.C unit'],
+    ['GDP grew YoY', 'GDP grew year over year'],
+    ['open M–F', 'open Monday to Friday'],
+    ['open M-F, 9 to 5', 'open Monday to Friday, nine to five'],
+    ['He scored 38 pts in all', 'He scored thirty eight points in all'],
+    ['It is $12.50/mo. for a year.', 'It is twelve dollars and fifty cents per month for a year.'],
+    ['It is $9/mo. Then it ends.', 'It is nine dollars per month. Then it ends.'],
+  ],
   'more addresses': [
     [
       '2788 San Tomas Expy, Santa Clara, CA 95051',

@@ -21,12 +21,14 @@ const alsoWords = /^(?:max|temp|min|ref|apt|co|resp|ie|eg)$/i;
 /** Expanded only as part of a name. */
 const capitalOnly = /^(?:inc|ltd|corp|co|bros|jr|sr|temp)$/i;
 const capitalised = /^\p{Lu}/u;
+const isName = (core: string | undefined): boolean => core !== undefined && capitalised.test(core);
 
 /** Unambiguous without a full stop. */
 const plain = wordTable(`
   etc: et cetera; vs: versus; approx: approximately; Hwy: highway; Blvd: boulevard; aka: also known as;
   e.g: for example; i.e: that is; int'l: international; gov't: government; dep't: department; nat'l: national;
-  PhD: P.H.D; WWI: World War one; WWII: World War two; TL;DR: T.L.D.R
+  PhD: P.H.D; WWI: World War one; WWII: World War two; TL;DR: T.L.D.R; A/C: A.C; YoY: year over year;
+  QoQ: quarter over quarter
 `);
 
 /** May follow a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */
@@ -52,8 +54,9 @@ const isCued = (tokens: Tokens, at: number, isWord: boolean): boolean => {
   return beforeDay.test(cue) && (isWord ? afterDay.test(next) : !capitalised.test(next));
 };
 
-/** Mon.-Fri., Jan–Mar */
+/** Mon.-Fri., Jan–Mar, M-F */
 const calendarSpanOf = (text: string): string | null => {
+  if (/^M[-–]F$/.test(text)) return 'Monday to Friday';
   const { from = '', to = '' } =
     /^(?<from>[A-Z][a-z]{2,4})\.?[-–](?<to>[A-Z][a-z]{2,4})$/.exec(text)?.groups ?? {};
   const days = [dayOf(from), dayOf(to)];
@@ -103,7 +106,7 @@ export const abbreviations: Rule = (tokens, at) => {
   const plainWord = plain.get(core) ?? plain.get(key);
   if (plainWord !== undefined) return say(plainWord);
   // Johnson Jr, Sr: after a name they need no full stop.
-  const isHeir = /^[JS]r$/.test(core) && capitalised.test(tokens.previous(at)?.core ?? '');
+  const isHeir = /^[JS]r$/.test(core) && isName(tokens.previous(at)?.core);
   return isHeir ? say(word!) : null;
 };
 
@@ -128,8 +131,6 @@ const knownStreets = wordSet(
 const functionWords = wordSet(
   'The A An In On At To Of From By For With And Or But Is Was Near Visit See Saint My Our His Her If When Dear Call Ask Meet Hello Hi Hey',
 );
-
-const isName = (core: string | undefined): boolean => core !== undefined && /^\p{Lu}/u.test(core);
 
 /** Whether the word before names a street, and no name with a title follows. */
 const endsStreet = (tokens: Tokens, at: number): boolean => {

@@ -29,6 +29,8 @@ const followers = wordSet(
 );
 /** After these a number is typed. */
 const typing = wordSet('enter type input key punch');
+/** "Text HELP to 74737": such a number is typed, too. */
+const messaging = wordSet('text texting texts sms send message reply');
 const owners = wordSet('your the my our his her their its a this that');
 
 /** The most words between a cue and its code, and between a code and its cue. */
@@ -91,19 +93,35 @@ const groupsAt = (tokens: Tokens, at: number): string[] => {
   return groups;
 };
 
-const isTyped = (tokens: Tokens, at: number, digits: string): boolean =>
-  /^\d{4,}$/.test(digits) &&
-  !/00$|^(?:19|20)\d\d$/.test(digits) &&
+const isTyped = (tokens: Tokens, at: number): boolean =>
+  /^\d{4,}$/.test(tokens.at(at).core) &&
+  !/00$|^(?:19|20)\d\d$/.test(tokens.at(at).core) &&
   typing.has(wordBefore(tokens, at) ?? '') &&
   tokens.next(at)?.core !== 'as' &&
   isFollowed(tokens, at);
 
+const isMessaged = (tokens: Tokens, at: number): boolean =>
+  /^\d{5,6}$/.test(tokens.at(at).core) &&
+  wordBefore(tokens, at) === 'to' &&
+  [1, 2, 3].some((back) => messaging.has(wordBefore(tokens, at - back) ?? ''));
+
+/** "Order #4512"; but "issue #42", "suite #210". */
+const isSigned = (tokens: Tokens, at: number): boolean =>
+  /^#\d{4,10}$/.test(tokens.at(at).core) && numbered.has(wordBefore(tokens, at) ?? '');
+
+/** "Flight UA 1549" */
+const isFlight = (tokens: Tokens, at: number): boolean =>
+  /^[A-Z][A-Z\d]$/.test(tokens.previous(at)?.core ?? '') && wordBefore(tokens, at - 1) === 'flight';
+
 const digitCode = (tokens: Tokens, at: number): Reading | null => {
   const { core } = tokens.at(at);
+  if (isSigned(tokens, at)) return say(`number ${digitWords(core.slice(1))}`);
   if (!/^\d{2,10}$|^\d{2,4}(?:-\d{2,4}){1,3}$/.test(core)) return null;
   const between = cueBefore(tokens, at, codeCues);
   if (between === null)
-    return hasCueAfter(tokens, at) || isTyped(tokens, at, core) ? say(digitGroups(core.split('-'))) : null;
+    return [hasCueAfter, isTyped, isMessaged, isFlight].some((isCode) => isCode(tokens, at))
+      ? say(digitGroups(core.split('-')))
+      : null;
   const groups = groupsAt(tokens, at);
   const last = at + Math.max(groups.length, 1) - 1;
   if (between > 0 && (core.length < 3 || !isFollowed(tokens, last))) return null;

@@ -41,7 +41,7 @@ for (const [symbols, names] of unitTable) {
 }
 
 /** Apart from their number these usually mean something else: "5 in the morning", "Plan 9 B", "5 x 3". */
-const attachedOnly = new Set('in h B M K k N X x × us bit bar pt pts MP J bn Bn tn ″ ′ hp cal um'.split(' '));
+const attachedOnly = new Set('in h B M K k N X x × us bit bar pt MP J bn Bn tn ″ ′ hp cal um'.split(' '));
 
 /** Words after the slash of a rate. */
 const rates = wordTable(`

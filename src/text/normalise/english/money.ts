@@ -175,5 +175,7 @@ export const money: Rule = (tokens, at) => {
       `${sum.number}${scaleWord ? ` ${head}` : ''} ${sum.currency.one}${tail === '' ? '' : ` ${tail}`}`,
     );
   }
-  return scaled(sum, tokens, at) ?? say(sumWords(sum, isAttributive(tokens, at, at)));
+  const words = sumWords(sum, isAttributive(tokens, at, at));
+  // "$5/mo. for a year": the full stop may be that of the rate.
+  return scaled(sum, tokens, at) ?? { parts: [{ core: words, tail: tokens.tailOfAbbreviation(at) }] };
 };
