@@ -57,7 +57,12 @@ export const capitals: readonly SaidRow[] = [
   ['en', 'She got an A+ in maths.', 'She got an eigh + in maths'],
   ['en', 'A plus sign is there.', 'A plus sign is there'],
   ['en', 'The Q&A begins.', 'The Q & eigh begins'],
-  ['en', 'Turn on the A/C for A/B testing.', 'Turn on the eigh / C for eigh / B testing'],
+  [
+    'en',
+    'Turn on the A/C for A/B testing.',
+    'Turn on the eigh / C for eigh / B testing',
+    'Turn on the A.C for eigh / B testing',
+  ],
   ['en', 'GO TO GATE A NOW.', 'go to gate eigh now'],
   ['en', 'A man came. A dog barked.', 'A man came, A dog barked'],
   ['en', 'He said: A dog - A big one.', 'He said, A dog, A big one'],
