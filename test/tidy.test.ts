@@ -35,10 +35,10 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 const budgets: Readonly<Record<string, number>> = {
   scripts: 23_329,
   src: 4_607,
-  'src/accounts': 3_095,
-  'src/api': 2_050,
+  'src/accounts': 3_122,
+  'src/api': 2_037,
   'src/client': 1_487,
-  'src/console': 3_105,
+  'src/console': 3_091,
   'src/console/web': 8_786,
   'src/dialects': 2_600,
   'src/front': 6_688,

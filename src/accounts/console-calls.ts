@@ -412,6 +412,7 @@ const callsOver = (
       if (faults.length > 0) throw faults[0];
     },
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
+    usageFile: (by: By, question: UsageQuestion) => viewAs(by).usageFile(question),
     names: (by: By, question: NamesQuestion) => viewAs(by).names(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
     audit: (by: By, { beforeId, ...filter }: ActFilter & { readonly beforeId: number | null }) =>

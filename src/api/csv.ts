@@ -33,3 +33,22 @@ const cell = (value: string | number): string => {
 };
 
 export const csvRecord = (cells: readonly (string | number)[]): string => `${cells.map(cell).join(',')}\r\n`;
+
+/** @param columns their names, and the cell of a row @returns the record of the names, and those of rows */
+export const csvTable = <Row>(columns: Readonly<Record<string, (row: Row) => string | number>>) => ({
+  header: csvRecord(Object.keys(columns)),
+  records: (rows: readonly Row[]): string => {
+    // A name that many rows have is looked at once.
+    const cells = new Map<string | number, string>();
+    const cellOf = (value: string | number): string => {
+      const known = cells.get(value) ?? cell(value);
+      cells.set(value, known);
+      return known;
+    };
+    const recordOf = (row: Row): string =>
+      `${Object.values(columns)
+        .map((valueOf) => cellOf(valueOf(row)))
+        .join(',')}\r\n`;
+    return rows.map(recordOf).join('');
+  },
+});

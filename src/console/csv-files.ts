@@ -1,6 +1,6 @@
 /** All rows of the calls `usage` and `audit` as files for a spreadsheet, however many they are. */
 import typia from 'typia';
-import { csvRecord } from '../api/csv.js';
+import { csvTable } from '../api/csv.js';
 import type { Exchange } from '../front/exchange.js';
 import { holdsAnswer, reply } from '../front/reply.js';
 import { ResponseSender } from '../front/response-sender.js';
@@ -9,40 +9,18 @@ import { Query } from '../front/query.js';
 import type { ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
 import type { CallsParts } from './calls.js';
-import type { AuditRow, UsageQuestion, UsageRow } from './contract.js';
+import type { AuditRow, UsageQuestion } from './contract.js';
 import type { Door } from './dispatch.js';
 import type { Session, Sessions } from './sessions.js';
 
-const usageColumns: Readonly<Record<string, (row: UsageRow) => string | number>> = {
-  time: ({ atMs }) => new Date(atMs).toISOString(),
-  account: ({ account }) => account,
-  key: ({ key }) => key,
-  key_name: ({ keyName }) => keyName,
-  voice: ({ voice }) => voice,
-  requests: ({ requests }) => requests,
-  characters: ({ characters }) => characters,
-  credits: ({ credits }) => credits,
-  refunded: ({ refunded }) => refunded,
-  audio_seconds: ({ audioMs }) => audioMs / 1_000,
-};
-
-const auditColumns: Readonly<Record<string, (row: AuditRow) => string | number>> = {
+const auditTable = csvTable<AuditRow>({
   time: ({ atMs }) => new Date(atMs).toISOString(),
   action: ({ action }) => action,
   who: ({ actor }) => actor,
   account: ({ account }) => account ?? '',
   what: ({ subject }) => subject,
   details: ({ details }) => details,
-};
-
-const recordsWith =
-  <Row>(columns: Readonly<Record<string, (row: Row) => string | number>>) =>
-  (rows: readonly Row[]): string =>
-    rows.map((row) => csvRecord(Object.values(columns).map((valueOf) => valueOf(row)))).join('');
-
-export const csvHeader = csvRecord(Object.keys(usageColumns));
-export const csvRecords = recordsWith(usageColumns);
-const auditRecords = recordsWith(auditColumns);
+});
 
 const isQuestion = typia.createEquals<UsageQuestion>();
 
@@ -74,7 +52,11 @@ const writerOf = (exchange: Exchange, sender: ResponseSender): ((bytes: Uint8Arr
 };
 
 /** Reads a part when the reader has taken the part before it. */
-const sendParts = async (exchange: Exchange, name: string, parts: AsyncIterator<Buffer>): Promise<void> => {
+const sendParts = async (
+  exchange: Exchange,
+  name: string,
+  parts: AsyncIterator<Uint8Array>,
+): Promise<void> => {
   // The first part is read before the head is sent, so that a refusal has its own status.
   let part = await parts.next();
   if (exchange.isOver) return;
@@ -97,7 +79,7 @@ const sendParts = async (exchange: Exchange, name: string, parts: AsyncIterator<
 export interface CsvParts {
   readonly door: Door;
   readonly sessions: Sessions;
-  readonly administration: Pick<ConsoleAdministration, 'usage' | 'audit'>;
+  readonly administration: Pick<ConsoleAdministration, 'usageFile' | 'audit'>;
   readonly settled: CallsParts['settled'];
 }
 
@@ -109,7 +91,7 @@ const csvRoute = (
     query: string,
     session: Session,
     inOrder: <T>(read: () => Promise<T>) => Promise<T>,
-  ) => AsyncIterator<Buffer>,
+  ) => AsyncIterator<Uint8Array>,
 ): Route => ({
   path: `/api/${name}.csv`,
   method: 'get',
@@ -132,13 +114,10 @@ export const csvRoutes = (parts: CsvParts): readonly Route[] => {
   const usage = csvRoute(parts, 'usage', async function* (query, session, inOrder) {
     let question = questionIn(query);
     // The generator keeps its values while the reader takes the page: only bytes.
-    const read = async (header: string) => {
-      const { next, rows } = await inOrder(() => administration.usage(session, question));
-      return { next, bytes: Buffer.from(header + csvRecords(rows)) };
-    };
+    const read = () => inOrder(() => administration.usageFile(session, question));
     await settled();
-    for (let header = csvHeader; ; header = '') {
-      const { bytes, next } = await read(header);
+    for (;;) {
+      const { bytes, next } = await read();
       yield bytes;
       if (next === null) return;
       question = { ...question, after: next };
@@ -149,9 +128,9 @@ export const csvRoutes = (parts: CsvParts): readonly Route[] => {
     const [search = '', kind = ''] = ['search', 'kind'].map((name) => fields.get(name)?.slice(0, 100));
     let beforeId: number | null = null;
     const read = () => inOrder(() => administration.audit(session, { beforeId, search, kind }));
-    for (let header = csvRecord(Object.keys(auditColumns)); ; header = '') {
+    for (let { header } = auditTable; ; header = '') {
       const rows = await read();
-      yield Buffer.from(header + auditRecords(rows));
+      yield Buffer.from(header + auditTable.records(rows));
       beforeId = rows.at(-1)?.auditId ?? null;
       if (beforeId === null) return;
     }

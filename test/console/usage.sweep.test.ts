@@ -138,7 +138,7 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
     database.close();
     const question = { accountId, fromMs: 0, toMs: 12_000 * HOUR_MS, step: 'hour' } as const;
     const { rows, next } = await operator.call('usage', question);
-    t.ok(rows.length <= 5_000);
+    t.ok(rows.length <= 1_000);
     t.ok(next!.atMs >= rows.at(-1)!.atMs);
     const query = `accountId=${accountId}&fromMs=0&toMs=${question.toMs}&step=hour`;
     const csv = await operator.ask(`/api/usage.csv?${query}`);
