@@ -69,13 +69,13 @@ t.test('nor is a part of a name, where the spreadsheet separates cells by anothe
 });
 
 t.test('a name that many rows have is looked at once: a member could choose one that takes long', (t) => {
-  const { normalize } = String.prototype;
   let looks = 0;
-  t.teardown(() => (String.prototype.normalize = normalize));
-  String.prototype.normalize = function (this: string, ...form: [string?]): string {
+  const normalize = Reflect.get(String.prototype, 'normalize') as (this: string, form?: string) => string;
+  t.teardown(() => Reflect.set(String.prototype, 'normalize', normalize));
+  Reflect.set(String.prototype, 'normalize', function (this: string, form?: string) {
     looks++;
-    return normalize.apply(this, form as [string]);
-  };
+    return normalize.call(this, form);
+  });
   const keyName = ',\uff1d'.repeat(32);
   usageTable.records([{ ...row, keyName }]);
   const looksOfOne = looks;
