@@ -320,7 +320,9 @@ class _Connection:
         if not at_once:
             await asyncio.wait({self._receiving}, timeout=seconds)
         while not self._receiving.done():
-            pong = asyncio.ensure_future(await self._socket.ping())
+            pong = asyncio.ensure_future(self._pong())
+            # Seen, or asyncio would report it: the reader says why the connection ended.
+            pong.add_done_callback(lambda done: done.cancelled() or done.exception())
             await asyncio.wait({self._receiving, pong}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not pong.done() and not self._receiving.done():
                 pong.cancel()
@@ -329,6 +331,10 @@ class _Connection:
             if is_answered and at_once:
                 return
             await asyncio.wait({self._receiving}, timeout=seconds)
+
+    async def _pong(self) -> None:
+        # A service that reads no more does not even take the ping.
+        await (await self._socket.ping())
 
     async def _read(self) -> None:
         try:
@@ -408,10 +414,13 @@ class _Connection:
         for context in self.contexts.values():
             if not context._is_over:
                 context._end(self.error)
-        if self.error.code != "closed" and self._socket.transport is not None:
-            # The other side may not answer a close any more.
+        closing = asyncio.ensure_future(self._socket.close())
+        if self.error.code == "closed":
+            await asyncio.wait({closing}, timeout=self._client._ping_interval_seconds)
+        if self._socket.transport is not None:
+            # The other side may not answer a close any more, or read it.
             self._socket.transport.abort()
-        await self._socket.close()
+        await closing
 
 
 class AsyncSyrinx:

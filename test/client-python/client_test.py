@@ -236,6 +236,20 @@ class ConnectionTest(AsyncTest):
             error = await self.fails("connection_lost", collect(context), True)
             self.assertIn("ping", str(error))
 
+    async def test_a_service_that_reads_no_more_ends_what_waits_to_send(self):
+        async with connected(ping_interval_seconds=0.1) as (client, peers):
+            context = await client.context("ada")
+            peer = await peers.get()
+            peer.socket.transport.pause_reading()
+
+            async def speak():
+                for _ in range(1_000):
+                    await context.send("More than the buffers of the sockets hold. " * 500)
+
+            speaking = asyncio.create_task(speak())
+            await self.fails("connection_lost", collect(context), True)
+            await self.fails("connection_lost", asyncio.wait_for(speaking, 10), True)
+
     async def test_unread_audio_stops_the_connection_and_a_loop_that_reads_goes_on(self):
         chunks = [random.randbytes(60_000) for _ in range(250)]
         async with connected(receive_buffer_bytes_max=100_000) as (client, peers):

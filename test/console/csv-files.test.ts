@@ -70,7 +70,10 @@ t.test('nor is a part of a name, where the spreadsheet separates cells by anothe
 
 t.test('a name that many rows have is looked at once: a member could choose one that takes long', (t) => {
   let looks = 0;
-  const normalize = Reflect.get(String.prototype, 'normalize') as (this: string, form?: string) => string;
+  const normalize = Object.getOwnPropertyDescriptor(String.prototype, 'normalize')?.value as (
+    this: string,
+    form?: string,
+  ) => string;
   t.teardown(() => Reflect.set(String.prototype, 'normalize', normalize));
   Reflect.set(String.prototype, 'normalize', function (this: string, form?: string) {
     looks++;
