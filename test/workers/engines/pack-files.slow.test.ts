@@ -122,7 +122,7 @@ t.test('a pack that made a thread hang is refused by each reading, until its fil
   }
   writeFileSync(join(packsFolder, 'two', 'two.onnx.json'), JSON.stringify(piperConfig(1, {})));
   t.strictSame([...(await read()).stamps.keys()], ['one', 'two']);
-  // A damaged file blames nobody, and stops no start.
+  // A start ignores a damaged file.
   for (const damaged of ['null', '7', '[', '"text"']) {
     writeFileSync(join(cacheDir, 'hung.json'), damaged);
     t.strictSame([...(await read()).stamps.keys()], ['one', 'two'], damaged);
