@@ -56,8 +56,8 @@ interface RankedStep<Step> {
   readonly ownMs: number;
 }
 
-/** @param firstMs when its step is due if it is of first audio */
-const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number, firstMs: number): RankedStep<Step> => {
+/** @param firstMs of first audio: when its step counts as due */
+const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number, firstMs?: number): RankedStep<Step> => {
   const { share, urgency, accountMs, longMs } = waiting;
   const ownMs = waiting.dueMs();
   const shareMs = share?.clock.at() ?? Number.NEGATIVE_INFINITY;
@@ -65,7 +65,7 @@ const rankOf = <Step>(waiting: WaitingStep<Step>, nowMs: number, firstMs: number
   // However early it is due: what listeners with much in hand would get, they do not need now.
   if (urgency === 'file')
     return { waiting, ownMs, sharedMs, dueMs: nowMs + Math.max(BEFORE_FILES_MS, longMs) };
-  return { waiting, ownMs, sharedMs, dueMs: Math.max(shareMs, urgency === 'first' ? firstMs : ownMs) };
+  return { waiting, ownMs, sharedMs, dueMs: Math.max(shareMs, firstMs ?? ownMs) };
 };
 
 const earlier = <Step>(a: RankedStep<Step>, b: RankedStep<Step>): number =>
@@ -166,30 +166,48 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
 
   #ranked(nowMs: number): RankedStep<Step>[] {
     const jobs = new Map<string | undefined, number>();
-    let awaitedMs = Number.POSITIVE_INFINITY;
-    const playing: { readonly account: string | undefined; readonly dueMs: number }[] = [];
-    for (const { account, share, urgency, dueMs } of this.#waiting) {
-      if (urgency === 'file') continue;
-      jobs.set(account, (jobs.get(account) ?? 0) + 1);
-      if (urgency === 'first') awaitedMs = Math.min(awaitedMs, dueMs());
-      else playing.push({ account, dueMs: Math.max(dueMs(), share?.clock.at() ?? Number.NEGATIVE_INFINITY) });
+    const firsts: WaitingStep<Step>[] = [];
+    const ranked: RankedStep<Step>[] = [];
+    for (const waiting of this.#waiting) {
+      const { account, urgency } = waiting;
+      if (urgency !== 'file') jobs.set(account, (jobs.get(account) ?? 0) + 1);
+      if (urgency === 'first') firsts.push(waiting);
+      else ranked.push(rankOf(waiting, nowMs));
     }
-    playing.sort((a, b) => a.dueMs - b.dueMs);
-    const [mostUrgent] = playing;
-    const jobsOfPlaying = jobs.get(mostUrgent?.account) ?? 0;
-    // First audio may go now if each listener still gets its step in time. A step waits for first audio and for earlier steps.
+    const playing = ranked
+      .filter(({ waiting }) => waiting.urgency !== 'file')
+      .sort((a, b) => a.dueMs - b.dueMs);
+    const jobsOfPlaying = jobs.get(playing[0]?.waiting.account) ?? 0;
+    const awaitedMs = Math.min(...firsts.map(({ dueMs }) => dueMs()));
+    const yieldsMs = new Map<number | undefined, number>();
+    for (const first of firsts) {
+      const group = first.share?.group;
+      const firstMs = yieldsMs.get(group) ?? this.#firstMs(playing, group, nowMs);
+      yieldsMs.set(group, firstMs);
+      const isSmall = LARGER_TIMES * jobs.get(first.account)! < jobsOfPlaying;
+      ranked.push(
+        rankOf(first, nowMs, isSmall ? first.dueMs() : Math.min(firstMs, awaitedMs + FIRST_WAIT_MS)),
+      );
+    }
+    return ranked;
+  }
+
+  /**
+   * When first audio of a group counts as due. It goes now if each listener still gets its step in time: a step waits for
+   * first audio and for earlier steps. A group counts as one listener, so of its own only one who would run dry goes first.
+   */
+  #firstMs(playing: readonly RankedStep<Step>[], group: number | undefined, nowMs: number): number {
     const stepMs = this.#stepMs * STEP_MARGIN;
-    const areInTime = playing.every(
-      ({ dueMs }, before) => dueMs - nowMs > Math.max(PLAYING_MS, (before + 2) * stepMs),
-    );
-    // First audio always goes before whole files.
-    const laterMs = Math.min((mostUrgent?.dueMs ?? nowMs) + 1, nowMs + BEFORE_FILES_MS - 1);
-    const firstMs = areInTime ? nowMs + PLAYING_MS : laterMs;
-    const yieldsMs = Math.min(firstMs, awaitedMs + FIRST_WAIT_MS);
-    return Array.from(this.#waiting, (waiting) => {
-      const isSmall = LARGER_TIMES * (jobs.get(waiting.account) ?? 0) < jobsOfPlaying;
-      return rankOf(waiting, nowMs, isSmall ? waiting.dueMs() : yieldsMs);
-    });
+    let firstMs = nowMs + PLAYING_MS;
+    for (const [before, other] of playing.entries()) {
+      const isOwn = group !== undefined && other.waiting.share?.group === group;
+      const inHandMs = (isOwn ? other.ownMs : other.dueMs) - nowMs;
+      // First audio always goes before whole files.
+      if (inHandMs <= Math.max(isOwn ? 0 : PLAYING_MS, (before + 2) * stepMs))
+        return Math.min(playing[0]!.dueMs + 1, nowMs + BEFORE_FILES_MS - 1);
+      if (isOwn) firstMs = Math.min(firstMs, other.dueMs);
+    }
+    return firstMs;
   }
 
   #take({ waiting }: RankedStep<Step>): void {

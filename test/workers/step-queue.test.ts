@@ -147,6 +147,18 @@ t.test('the jobs of a group take turns by their own deadlines', async (t) => {
   t.equal(order.join(''), 'abcdeabcde');
 });
 
+t.test('first audio of a group does not wait for another context of it that has audio in hand', async (t) => {
+  const orderOfSteps = async (stepMs: number) => {
+    const { order, runAll } = stage();
+    const share = { group: 1, clock: new PlaybackClock() };
+    const job = { playFromMs: 0, chunksMs: [100, 250], stepMs, share, urgency: 'first' } as const;
+    await runAll(['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, ...job })));
+    return order.join('');
+  };
+  t.equal(await orderOfSteps(6), 'abcdeabcde');
+  t.match(await orderOfSteps(40), /^abca/, 'unless that runs dry');
+});
+
 t.test('a group of many jobs gets what one job gets, until the other has time', async (t) => {
   const { order, runAll } = stage();
   const share = { group: 1, clock: new PlaybackClock() };
