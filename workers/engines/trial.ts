@@ -9,6 +9,7 @@ import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import typia from 'typia';
 import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
 import { readRegular } from '../../src/regular-file.js';
@@ -121,6 +122,7 @@ const surroundings = (): string => {
 };
 
 type Kept = Readonly<Record<string, TrialOutcome>>;
+const isOutcome = typia.createIs<TrialOutcome>();
 
 /** The results of earlier trials: a file, which keeps those of the packs that are there. */
 export class KeptTrials {
@@ -167,9 +169,11 @@ export class KeptTrials {
     const hung = Object.entries(hungPacks(cacheDir)).map(([stamp, fault]) => [this.#keyOf(stamp), { fault }]);
     const faults = Object.fromEntries(hung) as Kept;
     try {
-      return { ...(JSON.parse(readRegular(this.#path).toString()) as Kept), ...faults };
+      const kept = JSON.parse(readRegular(this.#path).toString()) as Readonly<Record<string, unknown>>;
+      const whole = Object.entries(kept).filter(([, outcome]) => isOutcome(outcome));
+      return { ...(Object.fromEntries(whole) as Kept), ...faults };
     } catch {
-      // Nothing was tried yet, or the file is damaged: everything is tried again.
+      // Nothing was tried yet, or the file is damaged: what it lacks is tried again.
       return faults;
     }
   }

@@ -128,3 +128,17 @@ t.test('a pack that made a thread hang is refused by each reading, until its fil
     t.strictSame([...(await read()).stamps.keys()], ['one', 'two'], damaged);
   }
 });
+
+t.test('a pack is tried again if its kept result is damaged', (t) => {
+  const folder = t.testdir();
+  const kept = new KeptTrials(folder);
+  const result = { loadMs: 1, firstChunkMs: 1, stepMsMax: 1, realTimeFactor: 1, peakMiB: 1, runMiB: 1 };
+  for (const identity of ['one', 'two']) kept.add(identity, { result });
+  kept.write();
+  const path = join(folder, 'trials.json');
+  writeFileSync(path, readFileSync(path, 'utf8').replace('"runMiB":1', '"runMiB":"many"'));
+  const again = new KeptTrials(folder);
+  t.equal(again.find('one'), undefined);
+  t.strictSame(again.find('two'), { result });
+  t.end();
+});

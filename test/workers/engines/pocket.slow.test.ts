@@ -284,6 +284,18 @@ t.test('an error names what is missing or of another kind, and what to do', asyn
   }
 });
 
+t.test('a frame has as many samples as the rates of the pack say', async (t) => {
+  const models = t.testdir();
+  await makeFiveGraphs(join(models, 'five'));
+  const path = join(models, 'five', 'bundle.json');
+  const bundle = JSON.parse(readFileSync(path, 'utf8')) as object;
+  writeFileSync(path, JSON.stringify({ ...bundle, frame_rate: 25 }));
+  await t.rejects(loadFrom(models), {
+    name: 'VoicePackError',
+    message: /audio_frame has 1920 values, not 960/,
+  });
+});
+
 t.test('a state without a fixed size is bounded', (t) => {
   const spec = {
     input: 'state_0',

@@ -113,13 +113,18 @@ export class StreamRun {
   readonly #run: Run;
   readonly #plan: StreamPlan;
   readonly #common: Feeds;
+  readonly #valuesOfFrame: number;
   #states: Feeds;
+  /** Values that its frames make and that have not come: it lags. */
+  #valuesDue = 0;
 
-  constructor(run: Run, plan: StreamPlan, first: Feeds, common: Feeds) {
+  /** @param channels of its output */
+  constructor(run: Run, plan: StreamPlan, first: Feeds, common: Feeds, channels: number) {
     this.#run = run;
     this.#plan = plan;
     this.#states = first;
     this.#common = common;
+    this.#valuesOfFrame = channels * plan.rate;
   }
 
   /** @param piece [channels, frames]. The first piece is longer than the lookahead, unless it is the last */
@@ -131,7 +136,11 @@ export class StreamRun {
     for (const name of inputs) feeds[name] ??= this.#common[name]!;
     const made = await this.#run(feeds);
     if (!isLast) this.#states = Object.fromEntries(states.map((state) => [state.input, made[state.output]!]));
-    return floatsIn(made, output);
+    const values = floatsIn(made, output);
+    // A stranger's graph could make minutes of sound of a frame.
+    this.#valuesDue += frames * this.#valuesOfFrame - values.length;
+    if (this.#valuesDue < 0) throw new Error(`${output} has more values than its frames make`);
+    return values;
   }
 }
 
@@ -172,8 +181,8 @@ export class PiperGraphs {
   }
 
   open(part: StreamName, speaker: number): StreamRun {
-    return new StreamRun(this.#run[part]!, this.plan[part], this.#first[part], {
-      sid: integerTensor([speaker]),
-    });
+    const common = { sid: integerTensor([speaker]) };
+    const channels = part === 'flow' ? this.plan.channels : 1;
+    return new StreamRun(this.#run[part]!, this.plan[part], this.#first[part], common, channels);
   }
 }

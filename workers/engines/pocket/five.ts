@@ -91,7 +91,7 @@ export class FiveGraphModel implements PocketModel {
           ...decoderState,
         });
         decoderState = stateAfter(decoder, decoded);
-        return { pcm: floatsIn(decoded, 'audio_frame'), isEnd };
+        return { pcm: floatsIn(decoded, 'audio_frame', this.#basics.frameSamples), isEnd };
       },
     };
   }

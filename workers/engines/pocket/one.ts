@@ -2,7 +2,7 @@
 import { Tensor } from 'onnxruntime-node';
 import { product } from '../graph/model.js';
 import type { Sessions } from '../onnx.js';
-import { floatTensor } from '../tensors.js';
+import { floatTensor, floatsIn } from '../tensors.js';
 import type {
   PromptState,
   OneGraph,
@@ -113,7 +113,7 @@ export class OneGraphModel implements PocketModel {
   }
 
   async read({ memory: prompt, positions }: OnePromptState, tokens: readonly number[]): Promise<TextReading> {
-    const { tokensPerSecond, secondsMore, frameRateHz, endThreshold } = this.#basics;
+    const { tokensPerSecond, secondsMore, frameRateHz, frameSamples, endThreshold } = this.#basics;
     const framesMax = Math.ceil((tokens.length / tokensPerSecond + secondsMore) * frameRateHz);
     const memory = new Memory(this.#flowSize, positions + tokens.length + framesMax);
     memory.append(prompt);
@@ -144,7 +144,7 @@ export class OneGraphModel implements PocketModel {
         decoder.offset = this.#tensor(outputs, 'mimi_offset_out', 'mimi_offset_new');
         latent = this.#floats(outputs, 'next_latent', 'latent');
         isFirst = false;
-        const pcm = this.#floats(outputs, 'audio');
+        const pcm = floatsIn(outputs, 'audio', frameSamples);
         return { pcm, isEnd: this.#floats(outputs, 'eos_logit', 'eos')[0]! > endThreshold };
       },
     };
