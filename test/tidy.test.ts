@@ -33,7 +33,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
-  scripts: 23_298,
+  scripts: 23_296,
   src: 4_607,
   'src/accounts': 3_122,
   'src/api': 2_037,
@@ -47,7 +47,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/store': 6_439,
   'src/text': 6_633,
   'src/threads': 3_565,
-  workers: 1_291,
+  workers: 1_293,
   'workers/actor': 1_290,
   'workers/audio': 1_747,
   'workers/engines': 13_904,

@@ -22,7 +22,7 @@ import type {
 import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
 import type { LongStep } from '../src/threads/voices.js';
 import type { Engine, EngineChunk, LoadedVoices, PackHold, SegmentSynthesis } from './engines/engine.js';
-import { type BatchStep, type StepDue, StepQueue } from './step-queue.js';
+import { BEFORE_FILES_MS, type BatchStep, type StepDue, StepQueue } from './step-queue.js';
 
 /** Milliseconds between attempts to load the voices. The thread stays meanwhile: piscina would not replace it. */
 const LOAD_RETRY_MS = 1_000;
@@ -312,14 +312,16 @@ const SHARE_LEAD_MS = 500;
 
 /**
  * Audio was made for a group, whose share is the clock of one listener who gets all of it, and who waits when it has none. So
- * under contention all contexts of a group together get what one context gets. The clock is never more than `SHARE_LEAD_MS`
- * ahead of the present: what the group got from an idle machine does not count against it later, and once the other listeners
- * have that much in hand, the group gets what they do not need. If two threads count at the same moment, one chunk can be lost.
+ * under contention all contexts of a group together get what one context gets. The clock is never far ahead of the present:
+ * what the group got from an idle machine does not count against it later, and once the other listeners have that much in hand,
+ * the group gets what they do not need. But whole files go first while the last chunk plays: otherwise a group with many
+ * contexts would get a chunk of a second from them every tenth of a second. If two threads count at the same moment, one chunk
+ * can be lost.
  */
 export const countShare = (share: PlaybackClock, durationMs: number, nowMs: number): void => {
   share.reach(0, nowMs);
   share.advance(durationMs);
-  share.limit(0, nowMs + SHARE_LEAD_MS);
+  share.limit(0, nowMs + Math.max(SHARE_LEAD_MS, BEFORE_FILES_MS + durationMs));
 };
 
 /** Queues for engines that bound their open segments. The most urgent segment begins first. */

@@ -170,6 +170,19 @@ t.test('a group of many jobs gets what one job gets, until the other has time', 
   t.match(order.join(''), /g{11}\.{5}$/, 'then all of the group, which is due first');
 });
 
+t.test('groups of many contexts leave a whole file all that one listener each does not need', async (t) => {
+  const { order, runAll } = stage();
+  const contexts = Array.from({ length: 9 }, (_, group) => {
+    const share = { group, clock: new PlaybackClock() };
+    const job = { name: 'g', playFromMs: 0, chunksMs: chunks(5, 1_000), stepMs: 10, share };
+    return Array.from({ length: 20 }, () => job);
+  });
+  const file = { name: 'f', playFromMs: 0, chunksMs: chunks(20, 2_000), stepMs: 20, pace: 0.5 };
+  await runAll([...contexts.flat(), { ...file, urgency: 'file' }]);
+  const before = order.slice(0, order.lastIndexOf('f'));
+  t.equal(count(before, 'g'), 9, 'a chunk for each group, while the file takes 400 ms');
+});
+
 t.test('the share of a group is never far ahead, and never behind', (t) => {
   const table = new ClockTable(2);
   const share = table.clock(table.take());
@@ -178,7 +191,9 @@ t.test('the share of a group is never far ahead, and never behind', (t) => {
   countShare(share, 250, 1_010);
   t.equal(share.at(), 1_370);
   for (let chunk = 0; chunk < 100; chunk++) countShare(share, 1_000, 1_100);
-  t.equal(share.at(), 1_600, 'half a second: what it took from an idle machine costs nothing');
+  t.equal(share.at(), 2_500, 'a chunk, and what listeners have before whole files');
+  for (let chunk = 0; chunk < 100; chunk++) countShare(share, 100, 2_100);
+  t.equal(share.at(), 2_600, 'half a second: what it took from an idle machine costs nothing');
   countShare(share, 100, 12_000);
   t.equal(share.at(), 12_100, 'what it did not get is no credit, as for one listener who was dry');
   t.equal(new ClockTable(table.buffer).clock(0).at(), 12_100, 'shared');
