@@ -33,12 +33,12 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
-  scripts: 23_296,
+  scripts: 23_293,
   src: 4_607,
   'src/accounts': 3_122,
   'src/api': 2_037,
   'src/client': 1_487,
-  'src/console': 3_091,
+  'src/console': 3_089,
   'src/console/web': 8_786,
   'src/dialects': 2_600,
   'src/front': 6_688,
@@ -50,7 +50,7 @@ const budgets: Readonly<Record<string, number>> = {
   workers: 1_293,
   'workers/actor': 1_290,
   'workers/audio': 1_747,
-  'workers/engines': 13_904,
+  'workers/engines': 13_913,
   'workers/lexicons': 513,
 };
 
