@@ -265,6 +265,20 @@ if (hasPostgres()) {
     await vacuum;
   });
 
+  t.test('a host that stops in an act holds up acts and commits of others for a second', async (t) => {
+    const { administration, driver } = await withKey(t);
+    const stopped = await driver.administer(false);
+    t.teardown(() => stopped.close());
+    const startMs = performance.now();
+    let tookMs = Infinity;
+    const act = stopped.transact(async () => {
+      await administration.credit('ada', 5);
+      tookMs = performance.now() - startMs;
+    });
+    await t.rejects(act, 'the database ended its transaction');
+    t.ok(tookMs < limits.storeAnswerMsMax, `${tookMs} ms`);
+  });
+
   t.test('an act waits for the commits of the ledger that are under way', async (t) => {
     const { administration, name } = await withKey(t);
     const commit = server.execute(

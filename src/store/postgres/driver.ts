@@ -105,9 +105,10 @@ class PostgresAdministration implements StoreAdministration {
     this.#bounds = bounds;
   }
 
-  /** The lock makes other acts and the ledger wait. It does not hold up readers. */
+  /** The lock makes other acts and the ledger wait, for `storeStaleMsMax` if this host stops in an act. It does not hold up readers. */
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
-    return this.#inTurn(`BEGIN; SELECT pg_advisory_xact_lock(${ACTS_LOCK})`, work);
+    const idle = `SET LOCAL idle_in_transaction_session_timeout = ${this.#bounds.storeStaleMsMax}`;
+    return this.#inTurn(`BEGIN; ${idle}; SELECT pg_advisory_xact_lock(${ACTS_LOCK})`, work);
   }
 
   read<T>(work: (view: StoreView) => Promise<T>): Promise<T> {
