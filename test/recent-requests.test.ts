@@ -1,6 +1,7 @@
 /** The last requests, as the console lists them. */
 import t from 'tap';
-import { endOf, RecentRequests, type EndedRequest } from '../src/recent-requests.js';
+import { generateKey } from '../src/accounts/keys.js';
+import { askedVoice, endOf, RecentRequests, type EndedRequest } from '../src/recent-requests.js';
 
 const request = (accountId: number | undefined, requestId: string): EndedRequest => ({
   ...{ requestId, accountId, keyId: accountId, route: '/v1/tts', outcome: 'complete', totalMs: 1 },
@@ -60,5 +61,11 @@ t.test('an end has one of four kinds', (t) => {
   t.equal(endOf({ outcome: 'refused', refusal: undefined }), 'refused');
   t.equal(endOf({ outcome: 'failed', refusal: undefined }), 'failed');
   t.equal(endOf({ outcome: 'aborted', refusal: undefined }), 'stopped');
+  t.end();
+});
+
+t.test('a key in place of a voice is not kept', (t) => {
+  t.equal(askedVoice(generateKey()), undefined);
+  t.equal(askedVoice('21m00Tcm4TlvDq8ikWAM'), '21m00Tcm4TlvDq8ikWAM');
   t.end();
 });

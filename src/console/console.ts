@@ -208,9 +208,10 @@ export class Console {
     return this.#listener.renew(certificate);
   }
 
-  /** Takes no new connections. Open speech continues. Idempotent. */
+  /** Takes no new connections, and no call that is still arriving: a stranger could hold up the stop. Open speech continues. Idempotent. */
   stopAccepting(): void {
     this.#listener.stopAccepting();
+    for (const exchange of this.#services.registry.members) if (exchange.isArriving) exchange.drop('failed');
     this.#live.close();
     this.#administration.stopSending();
   }

@@ -118,6 +118,10 @@ export class Exchange implements InFlight {
     services.registry.add(this);
   }
 
+  get isArriving(): boolean {
+    return !this.#hasWholeRequest;
+  }
+
   /** Answered, aborted or dropped: nothing can be sent. */
   get isOver(): boolean {
     return this.#outcome !== undefined;

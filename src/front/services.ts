@@ -19,6 +19,8 @@ export interface InFlight {
   readonly route: string;
   /** A context speaks for it. */
   readonly hasContext: boolean;
+  /** Its body has not come whole. */
+  readonly isArriving?: boolean;
   /** Sends its response piece by piece. */
   readonly sender: { readonly queuedBytes: number } | undefined;
   drop(outcome: 'failed'): void;

@@ -72,6 +72,22 @@ void t.test(
   },
 );
 
+void t.test('a call of the console that does not come whole holds up no stop', async (t) => {
+  const service = await startService(t, { CONSOLE_PORT: '0', DRAIN_SECONDS: '60' }, SCRIPTED);
+  const stranger = await RawClient.open(service.consolePort);
+  t.teardown(() => stranger.destroy());
+  stranger.send('POST /api/signIn HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{');
+  const other = await RawClient.open(service.consolePort);
+  t.teardown(() => other.destroy());
+  other.send('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await other.response();
+  service.signal('SIGTERM');
+  await isStopping(service);
+  const stoppedMs = performance.now();
+  t.match(await service.exited, { code: 0, signal: null });
+  t.ok(performance.now() - stoppedMs < 30_000);
+});
+
 void t.test('Ctrl-C under npm, which arrives twice at once, lets a stream complete', async (t) => {
   for (let tries = 1; ; tries++) {
     const service = await startService(t, {}, SCRIPTED);
