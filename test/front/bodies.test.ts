@@ -124,6 +124,26 @@ t.test('a body that is late is dropped, and a slow one in time is not', async (t
   );
 });
 
+t.test('the time in which a body waits to be read does not make it late', async (t) => {
+  const bounds = { framesPerSecond: 40, bodyReceiveMsMax: 300, stallRearmMs: 40 };
+  const time = new SteppedTime(bounds.stallRearmMs / 4);
+  const front = await startFront(t, { bounds, parts: { clock: time.clock } });
+  const small = { ...speak('/v1/tts/stream'), body: '{"text":1}' };
+  const before = await Promise.all(Array.from({ length: 20 }, () => front.sent(small)));
+  await eventually(() => before.some((client) => client.receivedBytes > 0));
+  const body = JSON.stringify({ text: 'Hi', voice: 'ada' });
+  const client = await front.sent(Buffer.from(head(`Content-Length: ${body.length}`) + body.slice(0, -1)));
+  const startMs = time.clock();
+  await time.passUntil(() => before.every(({ receivedBytes }) => receivedBytes > 0));
+  t.ok(time.clock() - startMs > bounds.bodyReceiveMsMax);
+  // It is read again, and looked at.
+  await time.pass(bounds.bodyReceiveMsMax / 2);
+  t.notOk(client.isClosed);
+  client.send(body.slice(-1));
+  await time.passUntil(() => client.receivedBytes > 0);
+  t.equal((await client.response()).status, 200);
+});
+
 t.test('pieces count in the turn of their account before the body is whole', async (t) => {
   type Time = (this: AccountTurn, pieceBytes: number, work: () => unknown) => unknown;
   const before = Object.getOwnPropertyDescriptor(AccountTurn.prototype, 'time')!;

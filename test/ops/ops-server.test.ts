@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect, createServer as createNetServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
@@ -261,6 +262,22 @@ t.test('an address that has too many connections loses its oldest one', async (t
   t.ok(open.every((client) => !client.isClosed));
   open[0]?.send(asks);
   t.equal((await open[0]?.response())?.status, 200);
+});
+
+t.test('an address that has too many connections takes the place of no other', async (t) => {
+  const { ops } = await start(t);
+  const other = connect({ port: ops.port, host: '127.0.0.1', localAddress: '127.0.0.2' });
+  t.teardown(() => other.destroy());
+  await once(other, 'connect');
+  const ended = once(other, 'close');
+  const flood: RawClient[] = [];
+  t.teardown(() => flood.forEach((client) => client.destroy()));
+  while (flood.length < limits.opsConnectionsMax) flood.push(await RawClient.open(ops.port));
+  await Promise.all(flood.slice(0, limits.opsConnectionsMax / 2).map((client) => client.closed()));
+  other.write(asks);
+  const answered = Promise.race([once(other.setEncoding('utf8'), 'data'), ended]);
+  const [answer] = (await answered) as [unknown];
+  t.match(answer, /^HTTP\/1\.1 200 /);
 });
 
 t.test('connections that ask for nothing do not end a scrape of their address', async (t) => {

@@ -293,6 +293,37 @@ t.test('each part of a divided segment has its own words and forms, and the char
   t.end();
 });
 
+t.test('a word that is longer than several divided segments stays one word', (t) => {
+  const utterances = new Utterances(limits, optionsOf(lease().granted), 'en-US', () => []);
+  utterances.append('9'.repeat(3 * limits.segmentCharactersMax));
+  utterances.end();
+  const goesOn = [];
+  for (let cut = utterances.cut(); cut !== null; cut = utterances.cut())
+    goesOn.push(...cut.map(({ tokenContinues }) => tokenContinues));
+  t.ok(goesOn.length > 6, `${goesOn.length} parts`);
+  t.strictSame(
+    goesOn,
+    goesOn.map((_, part) => part < goesOn.length - 1),
+  );
+  t.end();
+});
+
+t.test('white space that was dropped is not charged with the words after it', (t) => {
+  const utterances = new Utterances(limits, optionsOf(lease().granted), 'en-US', () => []);
+  const blank = ' '.repeat(3 * limits.segmentCharactersMax);
+  utterances.append(blank);
+  while (utterances.cut() !== null);
+  t.equal(
+    utterances.drop(0, () => undefined),
+    blank.length,
+  );
+  utterances.append('Yes.');
+  utterances.end();
+  while (utterances.cut() !== null);
+  t.equal(utterances.charge(0), 'Yes.'.length);
+  t.end();
+});
+
 t.test('what a listener needs: since when it waits for first audio, then how much it has in hand', (t) => {
   const { context, time } = createContext();
   t.equal(context.demandNow(), null, 'nothing to be made');

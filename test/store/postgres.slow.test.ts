@@ -202,6 +202,21 @@ if (hasPostgres()) {
     t.strictSame(ended, [2]);
   });
 
+  t.test('an answer is as old as its question: one that comes late admits nothing', async (t) => {
+    const { driver, name } = await withKey(t);
+    const reader = await driver.openReader(1);
+    t.teardown(() => reader.close());
+    const faults: string[] = [];
+    reader.watchKeys?.(() => void faults.push(faultOf(() => reader.probe())));
+    await server.execute(
+      name,
+      `BEGIN; LOCK TABLE syrinx.accounts; UPDATE syrinx.api_keys SET revoked_at_ms = 1; SELECT pg_sleep(2); COMMIT`,
+    );
+    await untilHolds(() => faults.length > 0);
+    t.strictSame(faults, ['unreachable']);
+    await untilHolds(() => faultOf(() => reader.probe()) !== 'unreachable');
+  });
+
   t.test('without announcements the poll finds a change', async (t) => {
     const { driver, hash, name } = await withKey(t);
     const reader = await driver.openReader(1);

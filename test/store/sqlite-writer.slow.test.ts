@@ -14,6 +14,7 @@ import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Ledger, newWriter, type LedgerBounds } from '../../src/store/ledger.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
+import { readCommitMark } from '../../src/store/sqlite/commit-mark.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { SqliteWriter, WriterThread } from '../../src/store/sqlite/writer.js';
 import { createKeys } from '../../scripts/operator.js';
@@ -70,6 +71,14 @@ t.test('a commit to a file that is removed meanwhile is not acknowledged', async
     },
   };
   t.match(writer.commit([removing]), { ok: false, fault: 'missing' });
+});
+
+t.test('the commit mark counts the entries of the last commit', async (t) => {
+  const dataDir = await makeStore(t);
+  const writer = new SqliteWriter(dataDir, limits);
+  const before = readCommitMark(dataDir)?.entries ?? 0;
+  t.match(writer.commit([{ ...usageOf(1), writer: newWriter(), entry: 1 }]), { ok: true });
+  t.equal(readCommitMark(dataDir)?.entries, before + 1);
 });
 
 t.test('acts that follow one another without an end let the ledger thread write', async (t) => {

@@ -418,7 +418,10 @@ t.test('a pack that threads cannot load is out; a reload with one changes nothin
   generations.on('pack-hung', () => t.fail('it is read again'));
   t.ok(await generations.load(voicesByPack(['scripted', 'stranger'])));
   await generations.settled();
-  await t.rejects(generations.load(voicesByPack(['scripted', tornPack])), { message: fault });
+  let released = 0;
+  const torn = { ...voicesByPack(['scripted', tornPack]), release: () => void released++ };
+  await t.rejects(generations.load(torn), { message: fault });
+  t.equal(released, 1, 'its threads have ended');
   t.same(dispatcher.voices.speakerIds, ['scripted', 'stranger']);
   t.ok(await dispatcher.close(endMs));
 });

@@ -164,6 +164,16 @@ t.test('the load of a pack is no cost of speech', async (t) => {
   t.ok(cpuMs < loadMs / 2, `${cpuMs} ms`);
 });
 
+t.test('a job lets go of its pack once, also if it fails', async (t) => {
+  let released = 0;
+  const hold = () => Promise.resolve({ load: null, release: () => void released++ });
+  const run = await serveWith({ hold });
+  t.match(await run({ ...request(1, 'low', 'text', -1), slot: 0 }), { type: 'done' });
+  t.equal(released, 1);
+  t.match(await run({ ...request(1, 'low', 'It !throw here.', -1), slot: 0 }), { type: 'failed' });
+  t.equal(released, 2);
+});
+
 t.test('a step far longer than those of the load is the longest from then on', async (t) => {
   const [voice] = voicesOf(['low']).packs[0]!.voices;
   const voices = [{ ...voice!, longStep: { ms: 100, speechMs: 250 } }];

@@ -202,6 +202,8 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['€2bn', 'two billion euros'],
     ['50¢', 'fifty cents'],
     ['-$5', 'minus five dollars'],
+    ['-$5.50', 'minus five dollars and fifty cents'],
+    ['$-0.05', 'minus five cents'],
     ['$-5', 'minus five dollars'],
     ['$5-$10', 'five to ten dollars'],
     ['$5–10', 'five to ten dollars'],
