@@ -35,8 +35,9 @@ export interface EndedRequest {
   readonly totalMs: number;
 }
 
-/** The id of a voice that does not exist; `undefined` if it may be a text or a key in the wrong place: keys are longer. */
-export const askedVoice = (id: string): string | undefined => (/^[\w.+-]{1,40}$/.test(id) ? id : undefined);
+/** The id of a voice that does not exist; `undefined` if it may be a text or a key in the wrong place. */
+export const askedVoice = (id: string): string | undefined =>
+  /^(?!\w*sk[-_])[\w.+-]{1,40}$/.test(id) ? id : undefined;
 
 /** The four ways to end. */
 export type RequestEnd = 'complete' | 'refused' | 'failed' | 'stopped';

@@ -34,12 +34,12 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
   scripts: 23_293,
-  src: 4_607,
+  src: 4_608,
   'src/accounts': 3_122,
   'src/api': 2_037,
   'src/client': 1_487,
   'src/console': 3_088,
-  'src/console/web': 8_786,
+  'src/console/web': 8_770,
   'src/dialects': 2_600,
   'src/front': 6_694,
   'src/ops': 315,
@@ -47,7 +47,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/store': 6_440,
   'src/text': 6_633,
   'src/threads': 3_565,
-  workers: 1_293,
+  workers: 1_308,
   'workers/actor': 1_280,
   'workers/audio': 1_747,
   'workers/engines': 13_913,

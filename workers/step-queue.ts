@@ -123,6 +123,13 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
     });
   }
 
+  /** Steps of the group that wait. */
+  waitingOf(group: number): number {
+    let waiting = 0;
+    for (const { share } of this.#waiting) if (share?.group === group) waiting++;
+    return waiting;
+  }
+
   /** @param steps that ran for listeners and are not long */
   leave(steps = 0): void {
     const nowMs = this.#clock();
@@ -194,7 +201,8 @@ export class StepQueue<Step extends BatchStep = BatchStep> {
 
   /**
    * When first audio of a group counts as due. It goes now if each listener still gets its step in time: a step waits for
-   * first audio and for earlier steps. A group counts as one listener, so of its own only one who would run dry goes first.
+   * first audio and for earlier steps. A group counts as one listener, so of its own only one who would run dry goes first;
+   * while the group is ahead of its share, the own deadlines decide.
    */
   #firstMs(playing: readonly RankedStep<Step>[], group: number | undefined, nowMs: number): number {
     const stepMs = this.#stepMs * STEP_MARGIN;

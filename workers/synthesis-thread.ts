@@ -204,7 +204,10 @@ export const serveSynthesis = async (
       // Before the transfer, which empties the chunk.
       samples += pcm.length;
       hasSound ||= pcm.some((sample) => sample !== 0);
-      if (share !== undefined) countShare(share.clock, (pcm.length * 1000) / sampleRateHz, monotonicMs());
+      if (share !== undefined) {
+        const durationMs = (pcm.length * 1000) / sampleRateHz;
+        countShare(share.clock, durationMs, monotonicMs(), steps.waitingOf(share.group));
+      }
       actorPorts.get(actor)?.postMessage(mail, [pcm.buffer as ArrayBuffer]);
       madeMs = (samples * 1000) / sampleRateHz;
     };
@@ -309,19 +312,23 @@ export const serveSynthesis = async (
 
 /** Milliseconds of audio that a group's listeners have in hand, as far as others can tell, while it has had its share. */
 const SHARE_LEAD_MS = 500;
+/** And for each step of the group that waits beside the one that ran. */
+const WAITING_LEAD_MS = 100;
 
 /**
  * Audio was made for a group, whose share is the clock of one listener who gets all of it, and who waits when it has none. So
  * under contention all contexts of a group together get what one context gets. The clock is never far ahead of the present:
  * what the group got from an idle machine does not count against it later, and once the other listeners have that much in hand,
- * the group gets what they do not need. But whole files go first while the last chunk plays: otherwise a group with many
- * contexts would get a chunk of a second from them every tenth of a second. If two threads count at the same moment, one chunk
- * can be lost.
+ * the group gets what they do not need. If two threads count at the same moment, one chunk can be lost.
+ *
+ * @param waiting steps of the group that wait. With many, whole files go first while the chunk plays: otherwise
+ *   the group would get a chunk of a second every tenth of a second
  */
-export const countShare = (share: PlaybackClock, durationMs: number, nowMs: number): void => {
+export const countShare = (share: PlaybackClock, durationMs: number, nowMs: number, waiting = 0): void => {
   share.reach(0, nowMs);
   share.advance(durationMs);
-  share.limit(0, nowMs + Math.max(SHARE_LEAD_MS, BEFORE_FILES_MS + durationMs));
+  const chunkMs = Math.max(SHARE_LEAD_MS, BEFORE_FILES_MS + durationMs);
+  share.limit(0, nowMs + Math.min(SHARE_LEAD_MS + WAITING_LEAD_MS * waiting, chunkMs));
 };
 
 /** Queues for engines that bound their open segments. The most urgent segment begins first. */

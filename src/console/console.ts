@@ -208,10 +208,11 @@ export class Console {
     return this.#listener.renew(certificate);
   }
 
-  /** Takes no new connections, and no call that is still arriving: a stranger could hold up the stop. Open speech continues. Idempotent. */
+  /** Takes no new connections. Drops calls that are still arriving: a stranger could hold up the stop. Open speech continues. Idempotent. */
   stopAccepting(): void {
     this.#listener.stopAccepting();
-    for (const exchange of this.#services.registry.members) if (exchange.isArriving) exchange.drop('failed');
+    for (const exchange of this.#services.registry.members)
+      if (exchange.isArriving) exchange.drop('body-late');
     this.#live.close();
     this.#administration.stopSending();
   }

@@ -23,7 +23,7 @@ export interface InFlight {
   readonly isArriving?: boolean;
   /** Sends its response piece by piece. */
   readonly sender: { readonly queuedBytes: number } | undefined;
-  drop(outcome: 'failed'): void;
+  drop(outcome: 'failed' | 'body-late'): void;
 }
 
 /** What a listener brings; the rest is shared. */

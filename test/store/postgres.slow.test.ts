@@ -280,7 +280,7 @@ if (hasPostgres()) {
     await vacuum;
   });
 
-  t.test('a host that stops in an act holds up acts and commits of others for a second', async (t) => {
+  t.test('a host that stops in an act holds up the acts of others for a second', async (t) => {
     const { administration, driver } = await withKey(t);
     const stopped = await driver.administer(false);
     t.teardown(() => stopped.close());

@@ -118,7 +118,7 @@ const stage = (nowMs = 0) => {
       // A step that computes.
       await settle();
       time.nowMs += stepMs;
-      if (share !== undefined) countShare(share.clock, chunkMs, time.nowMs);
+      if (share !== undefined) countShare(share.clock, chunkMs, time.nowMs, queue.waitingOf(share.group));
       madeMs += chunkMs;
       queue.leave();
     }
@@ -191,9 +191,15 @@ t.test('the share of a group is never far ahead, and never behind', (t) => {
   countShare(share, 250, 1_010);
   t.equal(share.at(), 1_370);
   for (let chunk = 0; chunk < 100; chunk++) countShare(share, 1_000, 1_100);
-  t.equal(share.at(), 2_500, 'a chunk, and what listeners have before whole files');
-  for (let chunk = 0; chunk < 100; chunk++) countShare(share, 100, 2_100);
-  t.equal(share.at(), 2_600, 'half a second: what it took from an idle machine costs nothing');
+  t.equal(share.at(), 1_600, 'half a second: what it took from an idle machine costs nothing');
+  countShare(share, 1_000, 1_100, 1);
+  t.equal(
+    share.at(),
+    1_700,
+    'a context that waits beside it waits a tenth of a second longer for whole files',
+  );
+  countShare(share, 1_000, 1_100, 20);
+  t.equal(share.at(), 2_500, 'many of them wait while the chunk plays');
   countShare(share, 100, 12_000);
   t.equal(share.at(), 12_100, 'what it did not get is no credit, as for one listener who was dry');
   t.equal(new ClockTable(table.buffer).clock(0).at(), 12_100, 'shared');

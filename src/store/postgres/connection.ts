@@ -70,8 +70,8 @@ const remedies: Partial<Readonly<Record<StoreFault, string>>> = {
 /** @param error of the client or of the database */
 const toStoreError = (url: string, error: unknown): StoreError => {
   const { code = '', message } = error as Error & { code?: string };
-  // Class 08 is a broken connection, and 57P a server that starts or stops.
-  const isAnswer = error instanceof pg.DatabaseError && !/^(?:08|57P)/.test(code);
+  // Class 08 is a broken connection, 25P03 a session that it ended, and 57P a server that starts or stops.
+  const isAnswer = error instanceof pg.DatabaseError && !/^(?:08|25P03|57P)/.test(code);
   const reason = (message === '' ? code : message).replaceAll(/\s+/g, ' ');
   // Class 22: a text with a zero byte, or a number beyond its type.
   if (isAnswer && code.startsWith('22'))

@@ -42,13 +42,13 @@ const engineOf = (
 };
 
 t.test('the CPU time of a sentence, and of its first step; the first sentence compiles code', async (t) => {
-  const { engine, texts } = engineOf([500, 500, 1_000], { compileMs: 100, firstMs: 40, stepMs: 20 });
+  const { engine, texts } = engineOf([500, 500, 1_000], { compileMs: 60, firstMs: 40, stepMs: 20 });
   const cost = await measureCost(pack, engine);
   // A loaded machine takes more than what is burnt, and each step at least that.
   const allMs = (cost?.cpu ?? 0) * 2_000;
   t.ok(cost !== null && cost.beginMs >= 40 && cost.beginMs <= allMs - 40, `${cost?.beginMs} ms to begin`);
   t.ok(allMs >= 80 && allMs < 800, `${allMs} ms in all`);
-  t.ok(cost !== null && cost.beginMs < 140, 'without the compilation');
+  t.ok(cost !== null && cost.beginMs < 100, 'without the compilation');
   t.equal(texts.length, 2);
   t.ok(texts[0]!.length > 10, 'a sentence in the language of the voice');
   const slow = engineOf([1_000], { firstMs: 300 });
