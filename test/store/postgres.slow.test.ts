@@ -281,17 +281,19 @@ if (hasPostgres()) {
   });
 
   t.test('a host that stops in an act holds up the acts of others for a second', async (t) => {
-    const { administration, driver } = await withKey(t);
-    const stopped = await driver.administer(false);
-    t.teardown(() => stopped.close());
+    const { url } = await withKey(t);
+    const patient = { ...limits, storeAnswerMsMax: 60_000 };
+    const driver = postgresStore(url, temporaryFolder(t), patient);
+    const [stopped, other] = [await driver.administer(false), await driver.administer(false)];
+    t.teardown(() => Promise.all([stopped.close(), other.close()]));
     const startMs = performance.now();
     let tookMs = Infinity;
     const act = stopped.transact(async () => {
-      await administration.credit('ada', 5);
+      await new Administration(other).credit('ada', 5);
       tookMs = performance.now() - startMs;
     });
     await t.rejects(act, 'the database ended its transaction');
-    t.ok(tookMs < limits.storeAnswerMsMax, `${tookMs} ms`);
+    t.ok(tookMs < patient.storeAnswerMsMax / 2, `${tookMs} ms`);
   });
 
   t.test('an act waits for the commits of the ledger that are under way', async (t) => {
