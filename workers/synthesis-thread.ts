@@ -5,7 +5,6 @@
 import { MessageChannel, parentPort, type MessagePort } from 'node:worker_threads';
 import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
-import { isBlank } from '../src/text/words.js';
 import { nameThread } from '../src/thread-name.js';
 import { JobControl } from '../src/threads/control.js';
 import { EffortTable, type Effort } from '../src/threads/effort.js';
@@ -35,12 +34,11 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 /** Milliseconds for which a segment of a whole file lets listeners of other packs go first. */
 const FILE_WAITS_MS = 3_000;
 
-/** Milliseconds of silence for a text of white space. */
-const BLANK_MS = 300;
-
-/** Milliseconds of a job that is silence; `undefined`: it has words. White space is free, so it must load no pack. */
-const silenceMsOf = ({ pauseMs, text }: SynthesisJob): number | undefined =>
-  pauseMs ?? (isBlank(text) ? BLANK_MS : undefined);
+/** A pause takes its turn like speech: one account may ask for hours of them. */
+const silence = (durationMs: number, sampleRateHz: number): SegmentSynthesis => {
+  const pcm = new Int16Array(Math.round((durationMs * sampleRateHz) / 1000));
+  return { sampleRateHz, step: () => Promise.resolve({ pcm, words: [], last: true }) };
+};
 
 /** The next step of a job. */
 interface JobStep extends BatchStep {
@@ -48,6 +46,8 @@ interface JobStep extends BatchStep {
   readonly slot: number;
   readonly isFirst: boolean;
   readonly longMs: number;
+  /** Of silence, which says nothing about how long steps take. */
+  readonly isSilence: boolean;
   readonly open: () => SegmentSynthesis;
   /** `null`: the job was cancelled before the step. */
   readonly settle: (made: Stepped | null) => void;
@@ -135,7 +135,7 @@ export const serveSynthesis = async (
   /**
    * Runs the steps of one or more jobs, which are of one engine. Each one settles. Never rejects.
    *
-   * @returns how many ran, if they are no long ones
+   * @returns how many ran, if they are neither long nor silence
    */
   const runSteps = async (jobs: readonly JobStep[]): Promise<number> => {
     const running = jobs.filter(({ slot }) => !control.isCancelled(slot));
@@ -164,7 +164,7 @@ export const serveSynthesis = async (
       efforts.add(rows.size, { ...ended.effort, cpuMs: ended.effort.cpuMs + ended.asideMs });
       settle({ chunk, startedMs, ...ended });
     }
-    return first.longMs > 0 ? 0 : running.length;
+    return first.longMs > 0 || first.isSilence ? 0 : running.length;
   };
 
   /** @param madeMs what was made of the job */
@@ -181,14 +181,19 @@ export const serveSynthesis = async (
     const { contextId, segment, slot, actor } = job;
     const { voiceId } = job.settings;
     const row = rows.get(voiceId) ?? 0;
-    const longMs = longSteps.get(voiceId)?.ms ?? 0;
+    const isSilence = job.pauseMs !== undefined;
+    const longMs = isSilence ? 0 : (longSteps.get(voiceId)?.ms ?? 0);
     if (!control.has(slot)) throw new RangeError(`no job slot ${slot}`);
     while (actorPorts.isExpected(actor)) {
       if (control.isCancelled(slot)) return { type: 'cancelled', effort: null };
       await pause(PORT_RETRY_MS);
     }
     let synthesis: SegmentSynthesis | undefined;
-    const open = () => (synthesis ??= voices.open(job));
+    const open = () =>
+      (synthesis ??=
+        job.pauseMs === undefined
+          ? voices.open(job)
+          : silence(job.pauseMs, voices.voices[row]!.sampleRateHz));
     let samples = 0;
     let madeMs = 0;
     let hasSound = false;
@@ -219,22 +224,15 @@ export const serveSynthesis = async (
       if (job.urgency !== 'file' && hasSound) for (const part of parts) efforts.add(row, part);
       return { type: 'done', samples, effort: made };
     };
-    const silenceMs = silenceMsOf(job);
-    if (silenceMs !== undefined) {
-      if (control.isCancelled(slot)) return { type: 'cancelled', effort: null };
-      const { sampleRateHz } = voices.voices[row]!;
-      post({ pcm: new Int16Array(Math.round((silenceMs * sampleRateHz) / 1000)), words: [] }, sampleRateHz);
-      return done({ startedMs: monotonicMs(), computeMs: 0 });
-    }
     let effort: SynthesisEffort | null = null;
     let slowInRow = 0;
     for (;;) {
       const stepped = await new Promise<Stepped | null>((settle, fail) => {
         const step: JobStep = {
-          ...{ engine: voices.batchesOf?.(voiceId), window: synthesis?.window ?? 0 },
+          ...{ engine: isSilence ? undefined : voices.batchesOf?.(voiceId), window: synthesis?.window ?? 0 },
           // A step of the longest chunks is no first audio, and would raise what that costs.
           isFirst: effort === null && job.begins !== 'longest',
-          ...{ slot, longMs, open, settle, fail },
+          ...{ slot, longMs, isSilence, open, settle, fail },
         };
         const stepDue: StepDue = madeMs > 0 && job.urgency === 'first' ? { ...due, urgency: 'playing' } : due;
         void steps.enter(stepDue, longMs, step).then(async (others) => {
@@ -296,7 +294,8 @@ export const serveSynthesis = async (
     let held: PackHold | null = null;
     try {
       await room?.enter(dueOf(job));
-      if (voices.hold !== undefined && silenceMsOf(job) === undefined) {
+      // White space is free, so it must load no pack.
+      if (voices.hold !== undefined && job.pauseMs === undefined) {
         held = await hold(job);
         if (held === null) return { type: 'cancelled', effort: null };
       }

@@ -51,7 +51,12 @@ const start = async (t: Test, ownPacks: readonly VoicePack[] = packs) => {
   return thread;
 };
 
-const request = (contextId: number, voiceId: string, text: string, actor = 0) => ({
+const request = (
+  contextId: number,
+  voiceId: string,
+  text: string,
+  actor = 0,
+): Omit<SynthesisJob, 'slot'> => ({
   contextId,
   segment: 0,
   actor,
@@ -63,7 +68,7 @@ const request = (contextId: number, voiceId: string, text: string, actor = 0) =>
   seed: 0,
   utteranceSeed: 0,
   clock: 0,
-  urgency: 'playing' as SynthesisJob['urgency'],
+  urgency: 'playing',
   account: 'default',
 });
 
@@ -201,10 +206,9 @@ t.test('three sluggish steps in a row make a voice slow, two do not', async (t) 
   t.equal(reports, 1);
 });
 
-t.test('white space and pauses load no pack', async (t) => {
+t.test('a pause loads no pack', async (t) => {
   const run = await serveWith({ hold: () => Promise.reject(new Error('loaded')) });
-  for (const job of [request(1, 'low', ' \n', -1), { ...request(1, 'low', 'text', -1), pauseMs: 100 }])
-    t.match(await run({ ...job, slot: 0 }), { type: 'done' });
+  t.match(await run({ ...request(1, 'low', 'text', -1), pauseMs: 100, slot: 0 }), { type: 'done' });
   t.match(await run({ ...request(1, 'low', 'text', -1), slot: 0 }), { type: 'failed' });
 });
 
@@ -266,6 +270,30 @@ t.test('a job that arrives while a step blocks the thread runs next if it is the
   const expected = [1, 1, 2, 2, 1, 1];
   await eventually(() => order.length >= expected.length);
   t.strictSame(order, expected);
+  port.close();
+});
+
+t.test('pauses take their turn: a job that is more urgent runs between them', async (t) => {
+  const voices = voicesOf(['low']);
+  const thread = await start(t, voices.packs);
+  const port = thread.link(0)!;
+  const order: number[] = [];
+  port.on('message', (mail: ChunkMail) => {
+    if (mail.type === 'chunk') order.push(mail.contextId);
+  });
+  const running = jobOf(request(1, 'low', `!inside${'a'.repeat(3)}`), 0);
+  const pauses = [2, 3].map((contextId) =>
+    jobOf({ ...request(contextId, 'low', ''), pauseMs: 3_000 }, 60_000),
+  );
+  const urgent = jobOf(request(4, 'low', 'b'.repeat(10)), 0);
+  thread.start(running);
+  await voices.hung();
+  for (const job of [...pauses, urgent]) thread.start(job);
+  voices.letGo();
+  for (const job of pauses) t.match(await job.outcome, { type: 'done', samples: 72_000 });
+  for (const job of [running, urgent]) t.match(await job.outcome, { type: 'done' });
+  await eventually(() => order.length >= 6);
+  t.strictSame(order.filter((contextId) => contextId > 1).slice(0, 4), [4, 4, 2, 3]);
   port.close();
 });
 
