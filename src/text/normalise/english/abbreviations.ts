@@ -13,13 +13,15 @@ const stopped = wordTable(`
   corp: corporation; co: company; bros: brothers; jr: junior; sr: senior; ph.d: P.H.D;
   m.sc: M.S.C; b.sc: B.S.C; m.phil: M Phil; d.phil: D Phil; ll.m: L.L.M; ll.b: L.L.B; ed.d: E.D.D; psy.d: Psy D;
   pharm.d: Pharm D; acct: account; ref: reference; qty: quantity; apt: apartment; bldg: building;
-  rm: room; rte: route
+  rm: room; rte: route; ea: each
 `);
 
 /** These may be words at the end of a sentence: expanded only where the sentence goes on. */
 const alsoWords = /^(?:max|temp|min|ref|apt|co|resp|ie|eg)$/i;
 /** Expanded only as part of a name. */
 const capitalOnly = /^(?:inc|ltd|corp|co|bros|jr|sr|temp)$/i;
+/** In capitals something else. */
+const lowerOnly = /^ea$/i;
 const capitalised = /^\p{Lu}/u;
 const isName = (core: string | undefined): boolean => core !== undefined && capitalised.test(core);
 
@@ -28,7 +30,7 @@ const plain = wordTable(`
   etc: et cetera; vs: versus; approx: approximately; Hwy: highway; Blvd: boulevard; aka: also known as;
   e.g: for example; i.e: that is; int'l: international; gov't: government; dep't: department; nat'l: national;
   PhD: P.H.D; WWI: World War one; WWII: World War two; TL;DR: T.L.D.R; A/C: A.C; YoY: year over year;
-  QoQ: quarter over quarter
+  QoQ: quarter over quarter; y/o: years old
 `);
 
 /** May follow a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */
@@ -97,11 +99,13 @@ export const abbreviations: Rule = (tokens, at) => {
   const key = core.toLowerCase();
   const word = stopped.get(key);
   if (word !== undefined && tail.startsWith('.')) {
-    if (capitalOnly.test(core) && !capitalised.test(core)) return null;
+    if ((capitalised.test(core) ? lowerOnly : capitalOnly).test(core)) return null;
     const rest = tokens.tailOfAbbreviation(at);
     // "Sort by max. Then ...": the word ends the sentence and stays as it is.
     if (alsoWords.test(core) && rest.startsWith('.') && !/^co$/i.test(core)) return null;
-    return { parts: [{ core: word, tail: rest }] };
+    // "Utilities incl."
+    const isLast = /^(?:incl|excl)$/.test(key) && tokens.nextAfterStop(at) === undefined;
+    return { parts: [{ core: isLast ? word.replace(/ing$/, 'ed') : word, tail: rest }] };
   }
   const plainWord = plain.get(core) ?? plain.get(key);
   if (plainWord !== undefined) return say(plainWord);
@@ -114,7 +118,8 @@ export const abbreviations: Rule = (tokens, at) => {
 const titles = wordTable(`
   Mr: Mister; Mrs: Missus; Ms: Miz; Messrs: Messers; Prof: Professor; Rev: Reverend; Hon: Honorable; Gen: General;
   Col: Colonel; Capt: Captain; Lt: Lieutenant; Sgt: Sergeant; Cmdr: Commander; Adm: Admiral; Gov: Governor;
-  Sen: Senator; Rep: Representative; Pres: President; Supt: Superintendent; Maj: Major; Sec: Secretary; Fr: Father; Mt: Mount; Ft: Fort
+  Sen: Senator; Rep: Representative; Pres: President; Supt: Superintendent; Maj: Major; Sec: Secretary; Fr: Father; Mt: Mount; Ft: Fort;
+  Assoc: Associate; Jr: Junior; Sr: Senior
 `);
 /** No other word is written like these: they need no full stop. */
 const needsNoStop = wordSet('Mr Mrs Ms Messrs Prof Lt Sgt Capt Mt');
@@ -164,6 +169,9 @@ export const names: Rule = (tokens, at) => {
   if (core === 'Dr' && (isName(next?.core) || isStopped))
     return shortened(tokens, at, 'Doctor', next !== undefined);
   const title = titles.get(core);
-  const isTitle = title !== undefined && (isStopped || needsNoStop.has(core)) && isName(next?.core);
+  // "John Smith Sr. Then he left."
+  const isHeir = /^[JS]r$/.test(core) && isName(tokens.previous(at)?.core);
+  const isTitle =
+    title !== undefined && !isHeir && (isStopped || needsNoStop.has(core)) && isName(next?.core);
   return isTitle ? shortened(tokens, at, title, true) : null;
 };

@@ -1,8 +1,8 @@
 /** Numbers and words that hyphens join: 7-year-old, 5-km, 2-in-1, COVID-19; and ordinal numbers. */
-import { sizes, unitOf } from './measures.js';
+import { sizes, tailOfUnit, unitOf } from './measures.js';
 import { endOf } from './number-forms.js';
 import { cardinal, ordinalOf, pairs, pluralOf, quantityOf, yearWords } from './numbers.js';
-import { type Rule, sayIf, wordSet } from '../tokens.js';
+import { type Rule, wordSet } from '../tokens.js';
 
 /** The most pieces of a compound. */
 const piecesMax = 8;
@@ -62,5 +62,6 @@ const compoundOf = (text: string): string | null => {
 
 export const compounds: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
-  return /\d/.test(core) ? sayIf(ordinalOf(core) ?? compoundOf(core)) : null;
+  const spoken = /\d/.test(core) ? (ordinalOf(core) ?? compoundOf(core)) : null;
+  return spoken === null ? null : { parts: [{ core: spoken, tail: tailOfUnit(tokens, at) }] };
 };

@@ -1,7 +1,7 @@
 /** Codes by the words around them: "Your PIN is now 4821", "Enter 550912 as your passcode", "apt 4B". */
 import { timeOf } from './dates.js';
 import { measureOf } from './measures.js';
-import { digitGroups, digitWords } from './numbers.js';
+import { cardinal, digitGroups, digitWords } from './numbers.js';
 import { serialForm, serialWords } from './serial.js';
 import { type Part, type Reading, type Rule, say, type Tokens, wordSet } from '../tokens.js';
 
@@ -145,5 +145,37 @@ const serialCode = (tokens: Tokens, at: number): Reading | null => {
   return say(`${code === core ? '' : 'number '}${serialWords(code)}`);
 };
 
-export const cued: Rule = (tokens, at) =>
-  /\d/.test(tokens.at(at).core) ? (digitCode(tokens, at) ?? serialCode(tokens, at)) : null;
+/** After these, and before these, a sign is a key of a telephone. */
+const pressing = wordSet('press dial hit push enter tap');
+const keyNames = /^(?:keys?|signs?|buttons?|symbols?)$/;
+
+/** "press 1 or #": a key was named before. */
+const isAnotherKey = (tokens: Tokens, at: number): boolean =>
+  at > 1 && /^(?:or|and|then)$/.test(wordBefore(tokens, at) ?? '') && /^[*#\d]/.test(tokens.at(at - 2).raw);
+
+/** "Press #", "the * key", "dial *67", "*#06#". */
+const keys = (tokens: Tokens, at: number): Reading | null => {
+  const { raw } = tokens.at(at);
+  const [written = ''] = /^[*#][\d*#]{0,12}/.exec(raw) ?? [];
+  if (written === '' || !/^[.,;:!?)"]*$/.test(raw.slice(written.length))) return null;
+  const before = wordBefore(tokens, at) ?? '';
+  const isKey =
+    /\d#$|^\*[678]\d$/.test(written) ||
+    pressing.has(before) ||
+    (before === 'by' && wordBefore(tokens, at - 1) === 'followed') ||
+    keyNames.test(tokens.following(at)?.core ?? '') ||
+    (written.length === 1 && isAnotherKey(tokens, at));
+  if (!isKey) return null;
+  // *67 is said as a number.
+  const isShort = /^\*\d\d$/.test(written);
+  const words = Array.from(written.matchAll(/\d+|[*#]/g), ([part]) =>
+    part === '*' ? 'star' : part === '#' ? 'pound' : isShort ? cardinal(part) : digitWords(part),
+  );
+  return { parts: [{ core: words.join(' '), lead: '', tail: raw.slice(written.length) }] };
+};
+
+export const cued: Rule = (tokens, at) => {
+  const pressed = keys(tokens, at);
+  if (pressed !== null || !/\d/.test(tokens.at(at).core)) return pressed;
+  return digitCode(tokens, at) ?? serialCode(tokens, at);
+};

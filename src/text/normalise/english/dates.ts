@@ -90,7 +90,7 @@ const clockWords = (text: string, alone: boolean): string => {
 /** `null` if the text is not a time. A bare number is not a time. A zone may follow: 11:30EST, 1:59p.m.est; ~ may precede. */
 export const timeOf = (text: string): string | null => {
   // 7:30p, 9a-5p
-  if (/^(?:\d{1,2}(?::\d\d)?[ap]-\d{1,2}(?::\d\d)?[ap]|\d{1,2}:\d\d[ap])$/i.test(text))
+  if (/^(?:\d{1,2}(?::\d\d)?[ap][-–]\d{1,2}(?::\d\d)?[ap]|\d{1,2}:\d\d[ap])$/i.test(text))
     return timeOf(text.replace(/[ap]/gi, '$&m'));
   const exact = text.startsWith('~') ? timeOf(text.slice(1)) : null;
   if (exact !== null) return `about ${exact}`;
@@ -268,7 +268,9 @@ const numericDate = (text: string): string | null => {
 
 /** After these, 11/30 is a date: fractions with such denominators are rare. "Reduced by 1/3", "from 1/2 to 3/4" are none. */
 const dateCues = wordSet('by before until till after since through thru from starting');
-const datesOnly = /\/(?:1[3-57-9]|2\d|3[01])$/;
+const datesOnly = /\/(?:1[3-57-9]|2\d|3[01]|1)$/;
+/** No fraction has a leading zero: 12/03. */
+const zeroDate = /^0\d\/\d\d?$|^\d\d?\/0\d$/;
 /** Before a date: "due by 3/1", "week of 3/4"; and if nothing says more of it: "the meeting is 3/4", but "the meeting is 3/4 over". */
 const sureDate = / (?:on|due|dated)$|^due (?:by|before)$|^week of$/;
 const eventIs =
@@ -289,6 +291,8 @@ const strokeDate = (tokens: Tokens, at: number): string | null => {
     sureDate.test(cue) ||
     (dayName !== undefined && tokens.next(at)?.core !== 'of') ||
     isRange ||
+    zeroDate.test(tokens.at(at).core) ||
+    (isLate && /^(?:is|was)$/.test(tokens.next(at)?.core ?? '')) ||
     (eventIs.test(cue) && (isLate || (tokens.next(at)?.core ?? 'at') === 'at')) ||
     (isLate && (dateCues.has(before) || /^\d+\/\d+ to$/.test(cue)));
   if (month === '' || !isSure) return null;
@@ -316,9 +320,11 @@ const hyphenatedDate = (text: string): string | null => {
   return `${month} ${ordinal(day)}${parts['year'] === undefined ? '' : ` ${fullYear(parts['year'])}`}`;
 };
 
-/** 2Q22, 3Q2024: a quarter of a year. */
+/** 2Q22, 3Q2024, Q3'24: a quarter of a year. */
 const quarterOf = (text: string): string | null => {
-  const { quarter, year } = /^(?<quarter>[1-4])Q(?<year>(?:20)?\d\d)$/.exec(text)?.groups ?? {};
+  const { first, second, year } =
+    /^(?:(?<first>[1-4])Q|Q(?<second>[1-4])')(?<year>(?:20)?\d\d)$/.exec(text)?.groups ?? {};
+  const quarter = first ?? second;
   return quarter === undefined || year === undefined
     ? null
     : `the ${ordinal(quarter)} quarter of ${fullYear(year)}`;

@@ -1,5 +1,6 @@
 /** Amounts with their units: 5km, -5°C, 10 %, 60 mph, 5'10". */
 import { cardinal, type Quantity, quantityOf } from './numbers.js';
+import { isAfterRoad } from './places.js';
 import { type Reading, type Rule, say, type Token, type Tokens, wordSet, wordTable } from '../tokens.js';
 
 interface Unit {
@@ -28,7 +29,7 @@ const unitTable = wordTable(`
   MWh: megawatt hour; V: volt; mV: millivolt; kV: kilovolt; mA: milliamp; Ah: amp hour; mAh: milliamp hour;
   Ω Ω: ohm; kΩ kΩ: kilohm; N: newton; Nm: newton meter; J: joule; kJ: kilojoule; cal: calorie; kcal: kilocalorie;
   hp: horsepower, horsepower; Pa: pascal; hPa: hectopascal; kPa: kilopascal; MPa: megapascal; bar: bar;
-  mbar: millibar; dB: decibel; mol: mole; lm: lumen; °C ºC ℃: degree Celsius, degrees Celsius;
+  mbar: millibar; mmHg: millimeter of mercury, millimeters of mercury; kt kts: knot; dB: decibel; mol: mole; lm: lumen; °C ºC ℃: degree Celsius, degrees Celsius;
   °F ºF ℉: degree Fahrenheit, degrees Fahrenheit; ° º: degree; ′: foot, feet; ″: inch, inches; %: percent, percent;
   ‰: per mille, per mille; ¢: cent; x X ×: time; M: million, million; B bn Bn: billion, billion;
   b: billion, billion; tn: trillion, trillion; k K: K, K
@@ -121,6 +122,9 @@ const isInch = (tokens: Tokens, at: number): boolean => {
 /** The unit that stands apart after a number. */
 export const unitAt = (tokens: Tokens, at: number): Unit | null => {
   const { core } = tokens.at(at);
+  // "1/4 c. sugar"
+  if (core === 'c' && tokens.at(at).tail === '.' && /^\p{Ll}/u.test(tokens.following(at)?.core ?? ''))
+    return { one: 'cup', many: 'cups' };
   return unitOf(core, isInch(tokens, at));
 };
 
@@ -154,9 +158,10 @@ export const measureOf = (text: string, attributive = false): string | null => {
 };
 
 /** "5 ft. tall", "10 sec. later": the full stop belongs to the unit if the sentence goes on. */
-const tailOfUnit = (tokens: Tokens, at: number): string => {
+export const tailOfUnit = (tokens: Tokens, at: number): string => {
   const { core, tail } = tokens.at(at);
-  return /(?:^|\d)(?:ft|in|lbs?|oz|yds?|mi|gal|qt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?)$/i.test(core)
+  if (core === 'c') return tail.replace('.', '');
+  return /(?:^|[\d-])(?:ft|in|lbs?|oz|yds?|mi|gal|qt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?)$/i.test(core)
     ? tokens.tailOfAbbreviation(at)
     : tail;
 };
@@ -195,7 +200,8 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   const quantity = quantityOf(core);
   const next = tokens.next(at);
   if (quantity === null || next === undefined) return null;
-  // "77 W Wacker Dr"
+  // "Route 9 W", "77 W Wacker Dr"
+  if (isAfterRoad(tokens, at + 1)) return null;
   const place = tokens.nextAfterStop(at + 1)?.core ?? '';
   if (/^[NSEW]$/.test(next.core) && /^\p{Lu}|\d[snrt][tdh]$/u.test(place)) return null;
   // "100 million kg"
@@ -235,6 +241,8 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
 
 /** Before a temperature. */
 const heatCues = wordSet('at about around is was above below near');
+/** The same, if the letter follows directly: "a high of 72F". */
+const weatherCues = wordSet("it's of like temp temperature high low highs lows");
 
 /** 350F, 180 C: degrees, if an oven has them or a word says so. */
 const heat = (tokens: Tokens, at: number): Reading | null => {
@@ -242,7 +250,8 @@ const heat = (tokens: Tokens, at: number): Reading | null => {
   const scale = own ?? tokens.next(at)?.core ?? '';
   const next = tokens.next(own === undefined ? at + 1 : at)?.core ?? 'for';
   const isOven = /^[1-5]\d[05]$/.test(number) && (own !== undefined || prepositions.has(next));
-  const isSure = isOven || heatCues.has(tokens.wordBefore(at));
+  const cue = tokens.cueBefore(at);
+  const isSure = isOven || heatCues.has(cue) || (own !== undefined && weatherCues.has(cue));
   if (number === '' || !/^[CF]$/.test(scale) || !isSure || /^\p{Lu}/u.test(next)) return null;
   const words = [cardinal(number), unitOf(`°${scale}`, true)!.many];
   return own === undefined ? say(...words) : say(words.join(' '));

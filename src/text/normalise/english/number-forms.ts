@@ -1,6 +1,6 @@
 /** Numbers in combination: fractions, sums, powers, ranges, sizes, ordinals, lists. */
 import { dayOf, monthOf, timeOf } from './dates.js';
-import { isAttributive, measureOf, rateOf, sizes, unitAt, unitOf } from './measures.js';
+import { isAttributive, measureOf, rateOf, sizes, tailOfUnit, unitAt, unitOf } from './measures.js';
 import { moneyOf } from './money.js';
 import {
   cardinal,
@@ -65,7 +65,7 @@ const unitAfter = (tokens: Tokens, at: number) => {
   const next = tokens.next(at);
   const unit = next === undefined ? null : unitAt(tokens, at + 1);
   if (unit === null) return null;
-  const tail = tokens.tailOfAbbreviation(at + 1);
+  const tail = tailOfUnit(tokens, at + 1);
   const article = /^(?:[aeio]|hour)/.test(unit.one) ? 'an' : 'a';
   return {
     many: { core: unit.many, tail },
@@ -74,12 +74,20 @@ const unitAfter = (tokens: Tokens, at: number) => {
   };
 };
 
-/** "4/5 stars", "3.5/5", "10/10": a score. */
+/** "9/10 of a mile": tenths. Otherwise ten is the best score. */
+const ofTen = /^(?:of|miles?|inch|seconds?|percent)$/;
+
+/** "4/5 stars", "3.5/5", "9/10": a score. */
 const score = (tokens: Tokens, at: number): string | null => {
   const { above = '', below = '' } =
     /^(?<above>\d{1,3}(?:\.\d{1,2})?)\/(?<below>\d{1,3})$/.exec(tokens.at(at).core)?.groups ?? {};
   if (above === '' || Number(above) > Number(below) || Number(below) < 2) return null;
-  const isScore = above === below || above.includes('.') || /^stars?\b/.test(tokens.next(at)?.core ?? '');
+  const next = tokens.next(at)?.core ?? '';
+  const isScore =
+    above === below ||
+    above.includes('.') ||
+    (below === '10' && !ofTen.test(next) && unitOf(next, false) === null) ||
+    /^stars?\b/.test(next);
   const [whole = '', digits] = above.split('.');
   return isScore
     ? `${digits === undefined ? cardinal(whole) : decimal(whole, digits)} out of ${cardinal(below)}`
@@ -93,8 +101,10 @@ export const fractions: Rule = (tokens, at) => {
   if (scored !== null) return say(scored);
   const fraction = fractionOf(core);
   if (fraction !== null) {
-    const unit = isPart(fraction.above, fraction.below) ? unitAfter(tokens, at) : null;
+    const unit = unitAfter(tokens, at);
     if (unit === null) return say(fraction.words);
+    // "120/80 mmHg"
+    if (!isPart(fraction.above, fraction.below)) return { parts: [{ core: fraction.words }, unit.many] };
     return core === '1/2'
       ? { parts: [{ core: 'half' }, unit.half] }
       : { parts: [{ core: fraction.words }, unit.part] };
@@ -116,7 +126,7 @@ export const fractions: Rule = (tokens, at) => {
 
 const alone = wordTable(`
   &: and; @: at; +: plus; =: equals; %: percent; ×: times; ÷: divided by; ±: plus or minus; ≈: is about; w/: with;
-  w/o: without; b/c: because
+  w/o: without; w/i: within; b/c: because; b/w: between; >=: is at least; <=: is at most; !=: is not; ==: equals
 `);
 
 const operators = wordTable(`
@@ -203,6 +213,9 @@ export const signs: Rule = (tokens, at) => {
   if (/^[x×]$/.test(core)) return cross(tokens, at);
   const word = alone.get(core);
   if (word !== undefined) return core === raw ? say(word) : null;
+  const [, things, rate = ''] = /^([a-z]{3,9}s)\/([a-z]{2,5})$/.exec(core) ?? [];
+  const per = things === undefined || !/\d$/.test(tokens.previous(at)?.core ?? '') ? null : rateOf(rate);
+  if (per !== null) return say(`${things} per ${per}`);
   const tag = /^(?<sign>[#@])(?<name>\p{L}[\p{L}\d_]{0,60})$/u.exec(core)?.groups;
   if (tag !== undefined)
     return say(`${tag['sign'] === '#' ? 'hashtag' : 'at'} ${tag['name']!.replaceAll('_', ' ').trim()}`);
@@ -348,9 +361,12 @@ const isSized = (tokens: Tokens, at: number, next: string): boolean =>
   isAttributive(tokens, at, at) ||
   (/^an?$/i.test(tokens.previous(at)?.core ?? '') && /^\p{Ll}{3,}$/u.test(next));
 
-/** `5' 10"`, `6' tall`. */
+/** `5' 10"`, `6' tall`, `10'x12'`. */
 const feet = (tokens: Tokens, at: number): Reading | null => {
   const { core, lead, tail } = tokens.at(at);
+  const [, width, length] = /^(\d{1,3})['′][x×](\d{1,3})$/.exec(core) ?? [];
+  if (width !== undefined && length !== undefined && /^['’′]/.test(tail))
+    return { parts: [{ core: `${cardinal(width)} by ${cardinal(length)} feet`, tail: tail.slice(1) }] };
   if (!/^\d{1,3}$/.test(core) || !/^['’′]$/.test(tail) || /['‘]/.test(lead)) return null;
   const next = tokens.following(at);
   const isPair = next !== undefined && /^\d{1,2}$/.test(next.core) && isInch(tokens, at + 1);

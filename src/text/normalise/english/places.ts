@@ -41,7 +41,15 @@ const state = (tokens: Tokens, at: number): Reading | null => {
   return isBeforeZip || isAfterCity ? say(name) : null;
 };
 
-/** "12 N Main St", "N Main St", "Pennsylvania Ave NW". */
+/** Before a direction: "I-95 N", "Route 9 W", "40.7° N", "10 mph NW", "winds SW". */
+const road = /^(?:I|US|SR|CR)-\d+$|^\d[\d.]*°$|^(?:hwy|highway|route|rte|rt|interstate) \d+$/i;
+const windy = /^(?:mph|kph|knots|kts?|winds?)$/i;
+
+export const isAfterRoad = (tokens: Tokens, at: number): boolean =>
+  road.test(tokens.previous(at)?.core ?? '') ||
+  road.test(`${tokens.previous(at - 1)?.core} ${tokens.previous(at)?.core}`);
+
+/** "12 N Main St", "N Main St", "Pennsylvania Ave NW", "I-95 N". */
 const direction = (tokens: Tokens, at: number): Reading | null => {
   const { core, tail } = tokens.at(at);
   const name = directions.get(core);
@@ -51,14 +59,19 @@ const direction = (tokens: Tokens, at: number): Reading | null => {
   const rest = next === undefined ? tokens.tailOfAbbreviation(at) : tail.replace(/^\./, '');
   const isOfHouse = /^\d+[A-Z]?$/.test(before) && isName(next?.core);
   const isOfStreet = isName(next?.core) && ways.test(tokens.nextAfterStop(at + 1)?.core ?? '');
-  if (isOfHouse || isOfStreet || (core.length > 1 && ways.test(before)))
+  if (
+    isOfHouse ||
+    isOfStreet ||
+    isAfterRoad(tokens, at) ||
+    (core.length > 1 && (ways.test(before) || windy.test(before)))
+  )
     return { parts: [{ core: name, tail: rest }] };
   return null;
 };
 
 const places = wordTable(`
   Ste: Suite; Apt: Apartment; Bldg: Building; Fl: Floor; Expy: Expressway; Fwy: Freeway; Cir: Circle; Trl: Trail; Plz: Plaza;
-  Tpke: Turnpike; Rte: Route; Rt: Route; Hwy: Highway; hwy: Highway; Pg: Page; pg: page; pgs: pages
+  fl: floor; Tpke: Turnpike; Rte: Route; Rt: Route; Hwy: Highway; hwy: Highway; Pg: Page; pg: page; pgs: pages
 `);
 
 /** "Ste 200", "Rt. 66", "Ocean Pkwy". */
@@ -68,8 +81,9 @@ const place = (tokens: Tokens, at: number): Reading | null => {
   if (name === undefined) return null;
   const next = tokens.nextAfterStop(at);
   const isNumbered = /^#?\d|^[A-Z]$|^\d+[A-Z]$/.test(next?.core ?? '');
+  const isOrdinal = /^fl$/i.test(core) && /^\d+(?:st|nd|rd|th)$/i.test(tokens.previous(at)?.core ?? '');
   const isStreet = /^(?:Expy|Fwy|Cir|Trl|Plz|Tpke|[Hh]wy)$/.test(core) && isName(tokens.previous(at)?.core);
-  if (!isNumbered && !isStreet) return null;
+  if (!isNumbered && !isStreet && !isOrdinal) return null;
   return {
     parts: [{ core: name, tail: isNumbered ? tail.replace(/^\./, '') : tokens.tailOfAbbreviation(at) }],
   };
