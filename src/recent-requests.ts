@@ -55,19 +55,6 @@ export interface KeptRequest {
   readonly request: EndedRequest;
 }
 
-interface Row extends KeptRequest {
-  older: Row | null;
-  newer: Row | null;
-  /** Of the same account. */
-  newerOwn: Row | null;
-}
-
-interface Own {
-  oldest: Row;
-  newest: Row;
-  count: number;
-}
-
 /** Requests that have shown no key count as those of one account. */
 const KEYLESS = 0;
 const accountOf = ({ accountId }: EndedRequest): number => accountId ?? KEYLESS;
@@ -103,14 +90,14 @@ export interface RequestBounds {
 
 /**
  * The last requests of each account. A full account loses its own oldest one, so that it takes none from others; when the whole
- * is full, the oldest of all goes. To add one takes about a microsecond.
+ * is full, the oldest of all goes.
  */
 export class RecentRequests {
   readonly #bounds: RequestBounds;
-  readonly #accounts = new Map<number, Own>();
-  #newest: Row | null = null;
-  #oldest: Row | null = null;
-  #count = 0;
+  /** By number, the oldest first. */
+  readonly #rows = new Map<number, KeptRequest>();
+  /** The numbers of each account, the oldest first. */
+  readonly #accounts = new Map<number, Set<number>>();
   #lastNumber = 0;
 
   constructor(bounds: RequestBounds) {
@@ -119,29 +106,22 @@ export class RecentRequests {
 
   add(request: EndedRequest, atMs = Date.now()): void {
     const accountId = accountOf(request);
-    const full = this.#accounts.get(accountId);
-    if (full?.count === this.#bounds.requestsOfAccountMax) this.#drop(full.oldest);
-    else if (this.#count === this.#bounds.requestsKeptMax && this.#oldest !== null) this.#drop(this.#oldest);
+    const { requestsKeptMax, requestsOfAccountMax } = this.#bounds;
+    const [oldestOwn] = this.#accounts.get(accountId) ?? [];
+    const [oldest] = this.#rows.keys();
+    if (this.#accounts.get(accountId)?.size === requestsOfAccountMax) this.#drop(oldestOwn!);
+    else if (this.#rows.size === requestsKeptMax) this.#drop(oldest!);
     const number = ++this.#lastNumber;
-    const row: Row = { number, atMs, request, older: this.#newest, newer: null, newerOwn: null };
-    if (this.#newest === null) this.#oldest = row;
-    else this.#newest.newer = row;
-    this.#newest = row;
-    this.#count++;
-    const own = this.#accounts.get(accountId);
-    if (own === undefined) this.#accounts.set(accountId, { oldest: row, newest: row, count: 1 });
-    else {
-      own.newest.newerOwn = row;
-      own.newest = row;
-      own.count++;
-    }
+    this.#rows.set(number, { number, atMs, request });
+    const own = this.#accounts.get(accountId) ?? new Set();
+    this.#accounts.set(accountId, own.add(number));
   }
 
   page({ accountId, before, keyId, status }: RequestFilter): PageOfRequests {
     const rows: KeptRequest[] = [];
     const keyIds = new Set<number>();
     let next: number | null = null;
-    for (let row = this.#newest; row !== null; row = row.older) {
+    for (const row of this.#newestFirst()) {
       const { number, request } = row;
       if (accountId !== null && request.accountId !== accountId) continue;
       if (before === null && request.keyId !== undefined && keyIds.size < KEYS_TO_CHOOSE_MAX)
@@ -162,27 +142,23 @@ export class RecentRequests {
   /** @returns by account: the characters of the newest request that was refused for lack of credit */
   refusedCharacters(): ReadonlyMap<number, number> {
     const found = new Map<number, number>();
-    for (let row = this.#newest; row !== null; row = row.older) {
-      const { accountId, characters, refusal } = row.request;
+    for (const { request } of this.#newestFirst()) {
+      const { accountId, characters, refusal } = request;
       if (refusal === 'creditExhausted' && accountId !== undefined && !found.has(accountId))
         found.set(accountId, characters ?? 0);
     }
     return found;
   }
 
-  /** @param row the oldest of its account */
-  #drop(row: Row): void {
-    const accountId = accountOf(row.request);
+  #newestFirst(): readonly KeptRequest[] {
+    return [...this.#rows.values()].reverse();
+  }
+
+  #drop(number: number): void {
+    const accountId = accountOf(this.#rows.get(number)!.request);
     const own = this.#accounts.get(accountId);
-    if (own === undefined || row.newerOwn === null) this.#accounts.delete(accountId);
-    else {
-      own.oldest = row.newerOwn;
-      own.count--;
-    }
-    if (row.older === null) this.#oldest = row.newer;
-    else row.older.newer = row.newer;
-    if (row.newer === null) this.#newest = row.older;
-    else row.newer.older = row.older;
-    this.#count--;
+    own?.delete(number);
+    if (own?.size === 0) this.#accounts.delete(accountId);
+    this.#rows.delete(number);
   }
 }
