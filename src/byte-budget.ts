@@ -3,57 +3,6 @@ import { InvariantError } from './fault.js';
 /** A holder may have this fraction of what is free. */
 const FRACTION_OF_FREE = 16;
 
-/**
- * A shared bound on bytes (or characters, contexts, files). Holders take from it and give back.
- *
- * Most holders take a known amount, or nothing: `take`. Holders that grow step by step ask for their `allowance` first
- * and then report every `change`. The allowance shrinks as the budget fills: large holders are stopped first, and a
- * holder of nothing has room until the budget is exhausted. Of N holders that take all they may, and give back as they go,
- * none has more than 1 / (N + 16) of the budget in the long run.
- */
-export class ByteBudget {
-  readonly bytesMax: number;
-  #takenBytes = 0;
-
-  constructor(bytesMax: number) {
-    this.bytesMax = bytesMax;
-  }
-
-  /** Bytes of all holders. */
-  get taken(): number {
-    return this.#takenBytes;
-  }
-
-  /** @returns false if the budget has fewer bytes left: then nothing is taken */
-  take(bytes: number): boolean {
-    if (this.#takenBytes + bytes > this.bytesMax) return false;
-    this.#takenBytes += bytes;
-    return true;
-  }
-
-  giveBack(bytes: number): void {
-    this.change(-bytes);
-  }
-
-  /**
-   * A holder has so many bytes more, or fewer. It asked for its allowance before.
-   *
-   * @throws {InvariantError} more bytes are given back than were taken: an accounting error, and the budget stays as it is
-   */
-  change(bytes: number): void {
-    if (this.#takenBytes + bytes < 0)
-      throw new InvariantError(
-        `a budget would fall below zero: ${this.#takenBytes} taken, ${-bytes} given back`,
-      );
-    this.#takenBytes += bytes;
-  }
-
-  /** What one holder may have now. @param mostBytes its own bound */
-  allowance(mostBytes: number): number {
-    return Math.max(0, Math.min(mostBytes, (this.bytesMax - this.#takenBytes) / FRACTION_OF_FREE));
-  }
-}
-
 /** Holds a part of a budget: an account, or a group of requests without a key, by its name. */
 export type Member = number | string;
 
@@ -61,8 +10,8 @@ export type Member = number | string;
 export type KeyedRefusal = 'pool' | 'account';
 
 /** A `KeyedBudget` for one member: for holders that take a known amount, and for those that grow. */
-export type PartOfAccount = Pick<ByteBudget, 'taken' | 'take' | 'giveBack'>;
-export type GrowingPart = Pick<ByteBudget, 'change' | 'giveBack' | 'allowance'>;
+export type PartOfAccount = Pick<PartOfMember, 'taken' | 'take' | 'giveBack'>;
+export type GrowingPart = Pick<PartOfMember, 'change' | 'giveBack' | 'allowance'>;
 
 interface Held {
   readonly bytes: number;
@@ -73,27 +22,34 @@ interface Held {
 const nothing: Held = { bytes: 0, counted: 0 };
 
 /**
- * A budget whose holders belong to members, mostly accounts. A member may hold half of what the others leave (or another part
- * of it), and at least `leastBytes` while there is room: of N members that take half, each has 1 / (N + 1), and as much is free
- * for a newcomer. A holder that grows may overdraw the part of its member: for other members only the part counts.
+ * A shared bound on bytes (or characters, contexts, files). Holders take from it and give back. They belong to members, mostly
+ * accounts. A member may hold half of what the others leave (or another part of it), and at least `leastBytes` while there is
+ * room: of N members that take half, each has 1 / (N + 1), and as much is free for a newcomer.
+ *
+ * Most holders take a known amount, or nothing: `take`. Holders that grow step by step ask for their `allowance` first
+ * and then report every `change`. The allowance shrinks as the budget fills: large holders are stopped first, and a
+ * holder of nothing has room until the budget is exhausted. Of N holders of one member that take all they may, and give back as
+ * they go, none has more than 1 / (N + 16) of its part in the long run. A holder that grows may overdraw the part of its member:
+ * for other members only the part counts.
  */
 export class KeyedBudget {
-  readonly #total: ByteBudget;
+  readonly #bytesMax: number;
   readonly #leastBytes: number;
   readonly #part: number;
   /** Of all members. */
+  #taken = 0;
   #counted = 0;
   /** Without members that hold nothing. */
   readonly #held = new Map<Member, Held>();
 
   constructor(bytesMax: number, leastBytes: number, part = 1 / 2) {
-    this.#total = new ByteBudget(bytesMax);
+    this.#bytesMax = bytesMax;
     this.#leastBytes = leastBytes;
     this.#part = part;
   }
 
   get taken(): number {
-    return this.#total.taken;
+    return this.#taken;
   }
 
   /** Bytes of one member. */
@@ -108,22 +64,26 @@ export class KeyedBudget {
 
   /** @returns what would refuse so many bytes more; `null`: nothing would */
   refusal(member: Member, bytes: number): KeyedRefusal | null {
-    if (bytes > this.#total.bytesMax - this.#total.taken) return 'pool';
+    if (bytes > this.#bytesMax - this.#taken) return 'pool';
     return bytes > this.left(member) ? 'account' : null;
   }
 
   /** What one holder of the member may have now: a sixteenth of what the member may still take. @param mostBytes its own bound */
   allowance(member: Member, mostBytes: number): number {
-    const left = Math.min(this.#total.bytesMax - this.#counted, this.left(member));
+    const left = Math.min(this.#bytesMax - this.#counted, this.left(member));
     return Math.max(0, Math.min(mostBytes, left / FRACTION_OF_FREE));
   }
 
-  /** A holder has so many bytes more, or fewer. It asked for its allowance before. */
+  /**
+   * A holder has so many bytes more, or fewer. It asked for its allowance before.
+   *
+   * @throws {InvariantError} more bytes are given back than were taken: an accounting error, and the budget stays as it is
+   */
   change(member: Member, bytes: number): void {
     const { bytes: before, counted } = this.#heldBy(member);
     const own = before + bytes;
     if (own < 0) throw new InvariantError(`a member gives back ${-bytes} of a budget and holds ${before}`);
-    this.#total.change(bytes);
+    this.#taken += bytes;
     const held = { bytes: own, counted: Math.min(own, Math.max(counted, this.#partOf(member))) };
     this.#counted += held.counted - counted;
     if (own === 0) this.#held.delete(member);
@@ -144,7 +104,7 @@ export class KeyedBudget {
   }
 
   /** The budget as a holder of one member sees it. */
-  of(member: Member): PartOfAccount & GrowingPart {
+  of(member: Member): PartOfMember {
     return new PartOfMember(this, member);
   }
 
@@ -154,13 +114,13 @@ export class KeyedBudget {
 
   /** What the member may hold, of what the others leave. */
   #partOf(member: Member): number {
-    const left = this.#total.bytesMax - (this.#counted - this.#heldBy(member).counted);
+    const left = this.#bytesMax - (this.#counted - this.#heldBy(member).counted);
     return Math.max(this.#leastBytes, left * this.#part);
   }
 }
 
 /** Without closures, because each open WebSocket has several. */
-class PartOfMember implements PartOfAccount, GrowingPart {
+class PartOfMember {
   readonly #budget: KeyedBudget;
   readonly #member: Member;
 

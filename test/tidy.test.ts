@@ -34,7 +34,7 @@ const lines = (path: string): number => readSource(path).split('\n').length - 1;
 /** Lines of code in and below each folder, at most. Who needs more takes out elsewhere. */
 const budgets: Readonly<Record<string, number>> = {
   scripts: 23_293,
-  src: 4_608,
+  src: 4_544,
   'src/accounts': 3_122,
   'src/api': 2_037,
   'src/client': 1_469,

@@ -1,13 +1,13 @@
 /** Events from bytes: cut anywhere, with faults, and within bounds. */
 import t from 'tap';
 import { Dice } from '../../scripts/rig/random.js';
-import { ByteBudget } from '../../src/byte-budget.js';
 import { EventReader, encodeEvent, type WyomingEvent } from '../../src/dialects/wyoming/events.js';
 import { encodeWyoming } from '../../scripts/rig/wyoming.js';
+import { wholeBudget } from '../support/whole-budget.js';
 
 const bounds = { bodyBytesMax: 10_000, bodyDepthMax: 8, bodyTokensMax: 50 };
 
-const readAll = (pieces: readonly Buffer[], budget = new ByteBudget(1_000_000)): WyomingEvent[] => {
+const readAll = (pieces: readonly Buffer[], budget = wholeBudget(1_000_000)): WyomingEvent[] => {
   const reader = new EventReader(bounds, budget);
   const events: WyomingEvent[] = [];
   for (const piece of pieces) {
@@ -88,7 +88,7 @@ t.test('bytes that are no event are a fault', async (t) => {
 });
 
 t.test('bytes beyond the memory for them are refused', async (t) => {
-  const budget = new ByteBudget(5_000);
+  const budget = wholeBudget(5_000);
   const reader = new EventReader(bounds, budget);
   t.ok(reader.push(Buffer.alloc(4_000, 'x')));
   t.notOk(reader.push(Buffer.alloc(4_000, 'x')));

@@ -1,12 +1,12 @@
 /** One WebSocket's session over a fake socket, a fake clock and scripted speech. */
 import t from 'tap';
-import { ByteBudget } from '../../src/byte-budget.js';
 import { ElevenLabsProtocol } from '../../src/dialects/elevenlabs/socket.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { limits } from '../../src/limits.js';
 import { activeKey } from '../support/front-server.js';
 import { kindOf } from '../support/socket-client.js';
 import { Books, cancel, close, createSession, flush, start, text } from '../support/socket-session.js';
+import { wholeBudget } from '../support/whole-budget.js';
 
 const kinds = (frames: readonly object[]): string[] => frames.map(kindOf);
 
@@ -669,7 +669,7 @@ t.test('regular expressions do not keep the text of a client', (t) => {
 });
 
 t.test('marks that wait count as text, and are given back with it', (t) => {
-  const textBudget = new ByteBudget(100);
+  const textBudget = wholeBudget(100);
   const books = new Books();
   const parts = {
     admission: { admit: (_key: unknown, characters: number) => books.admit(characters) },
@@ -691,7 +691,7 @@ t.test('marks that wait count as text, and are given back with it', (t) => {
   t.equal(textBudget.taken, 64, 'a context gives back no marks of another');
   one.settle(4, 'ada');
   t.equal(textBudget.taken, 0);
-  const large = new SocketLease({ ...parts, textBudget: new ByteBudget(10_000) }).share();
+  const large = new SocketLease({ ...parts, textBudget: wholeBudget(10_000) }).share();
   t.equal(large.add(500, true, 501), 'textExhausted', 'marks count on their socket, too');
   t.equal(large.add(500, true, 500), null);
 

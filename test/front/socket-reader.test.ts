@@ -1,17 +1,18 @@
 /** The reading of one socket and its queue, without a network. */
 import t from 'tap';
-import { ByteBudget, KeyedBudget } from '../../src/byte-budget.js';
+import { KeyedBudget } from '../../src/byte-budget.js';
 import { ByteQueue } from '../../src/front/byte-queue.js';
 import { SocketReader } from '../../src/front/ws/socket-reader.js';
 import { Turns } from '../../src/front/turns.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { wholeBudget } from '../support/whole-budget.js';
 
 const bytesOf = (text: string): ArrayBuffer => new TextEncoder().encode(text).buffer;
 
 t.test('a queue gives back what it got, and all its memory', (t) => {
   const random = seededRandom(1);
-  const budget = new ByteBudget(1024 * 1024);
+  const budget = wholeBudget(1024 * 1024);
   const queue = new ByteQueue(budget);
   const expected: string[] = [];
   let sent = 0;
@@ -30,7 +31,7 @@ t.test('a queue gives back what it got, and all its memory', (t) => {
   queue.clear();
   t.equal(queue.length, 0);
   t.equal(budget.taken, 0);
-  const small = new ByteQueue(new ByteBudget(5_000));
+  const small = new ByteQueue(wholeBudget(5_000));
   t.ok(small.push(Buffer.alloc(3_000)));
   t.notOk(small.push(Buffer.alloc(3_000)), 'no more than the budget has');
   t.notOk(small.push(Buffer.alloc(4), Buffer.alloc(3_000)), 'all parts or none');
@@ -49,7 +50,7 @@ const createReader = (waitingBytesMax = 1024 * 1024) => {
     bounds: { parseMsPerSecond: 200, framesPerSecond: 200 },
     after: (ms, action) => timers.after(Math.max(ms, 0.01), action),
   });
-  const budget = new ByteBudget(waitingBytesMax);
+  const budget = wholeBudget(waitingBytesMax);
   const turn = turns.of(7);
   const reader: SocketReader = new SocketReader({
     session: {

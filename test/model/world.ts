@@ -2,7 +2,6 @@
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
 import { errors } from '../../src/errors.js';
-import { ByteBudget } from '../../src/byte-budget.js';
 import { errorFrame, specificationProtocol } from '../../src/front/ws/protocol.js';
 import { Session } from '../../src/front/ws/session.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
@@ -12,6 +11,7 @@ import { Books, type FakeSocket } from '../support/socket-session.js';
 import { Peer, type Surroundings } from './peer.js';
 import type { Step } from './schedules.js';
 import { CONTEXTS_MAX, SteppedSpeech } from './speech.js';
+import { wholeBudget } from '../support/whole-budget.js';
 
 /** The test does not read them. */
 const metrics = new Metrics();
@@ -41,12 +41,12 @@ export class World {
   readonly #peers: Peer[] = [];
   readonly #lines: LogLine[] = [];
   readonly #due: (() => void)[] = [];
-  readonly #textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
+  readonly #textBudget = wholeBudget(bounds.socketCharactersInFlightMax);
   readonly #budgets = {
-    buffered: new ByteBudget(24_000),
-    answers: new ByteBudget(64_000),
+    buffered: wholeBudget(24_000),
+    answers: wholeBudget(64_000),
   };
-  readonly #flushIdBudget = new ByteBudget(bounds.flushIdUnitsInFlightMax);
+  readonly #flushIdBudget = wholeBudget(bounds.flushIdUnitsInFlightMax);
   readonly #queued = { bytes: 0 };
   /** Leases that sockets hold. */
   #held = 0;

@@ -3,7 +3,6 @@ import type { Admission, Admittance } from '../../src/accounts/admission.js';
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
-import { ByteBudget } from '../../src/byte-budget.js';
 import { Session } from '../../src/front/ws/session.js';
 import type { SocketHandle } from '../../src/front/ws/outbox.js';
 import { specificationProtocol, type SocketProtocol } from '../../src/front/ws/protocol.js';
@@ -11,6 +10,7 @@ import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSpeech } from './fake-speech.js';
 import { activeKey, recordingLog, type LogLine } from './front-server.js';
 import type { ServerFrame } from './socket-client.js';
+import { wholeBudget } from './whole-budget.js';
 
 /** Takes everything, or buffers it while `stalled`. */
 export class FakeSocket implements SocketHandle {
@@ -150,7 +150,7 @@ export const createSession = (
       key: state.key,
       requestId: 'request-1',
       charactersMax: limits.socketCharactersMax,
-      textBudget: new ByteBudget({ ...limits, ...options.bounds }.socketCharactersInFlightMax),
+      textBudget: wholeBudget({ ...limits, ...options.bounds }.socketCharactersInFlightMax),
       onHeld: () => undefined,
     }),
     tick: { add: (action) => due.push(action) },
@@ -161,10 +161,10 @@ export const createSession = (
     route: '/v1/tts/ws',
     bounds: { ...limits, ...options.bounds },
     budgets: {
-      buffered: new ByteBudget(limits.socketBufferedBytesInFlightMax),
-      answers: new ByteBudget(limits.socketAnswerBytesInFlightMax),
+      buffered: wholeBudget(limits.socketBufferedBytesInFlightMax),
+      answers: wholeBudget(limits.socketAnswerBytesInFlightMax),
     },
-    flushIdBudget: new ByteBudget(limits.flushIdUnitsInFlightMax),
+    flushIdBudget: wholeBudget(limits.flushIdUnitsInFlightMax),
     onHeld: () => undefined,
     isBehind: () => false,
     onBeat: () => undefined,
