@@ -142,7 +142,7 @@ export class Console {
     ];
     this.#sessions = sessions;
     this.#live = live;
-    const listener: Listener = new Listener({
+    this.#listener = new Listener({
       ...{ host, port, certificate, connections, handshakes, bounds, clock, log, metrics },
       variables: { host: 'CONSOLE_HOST', port: 'CONSOLE_PORT' },
       addRoutes: (app) => {
@@ -158,14 +158,12 @@ export class Console {
           ...server.shared,
           services: speech,
           authenticate: socketAuthentication(playground),
-          onEnded: () => listener.webSocketEnded(),
         });
         for (const route of routes) addRoute(app, this.#services, route);
         for (const pattern of ['/api/*', '/assets/*']) addNotFound(app, this.#services, pattern);
         addHandler(app, this.#services, ['/*', '/*'], () => assets.page);
       },
     });
-    this.#listener = listener;
   }
 
   /** Its address for browsers, without a slash at the end. */

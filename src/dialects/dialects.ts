@@ -5,9 +5,9 @@ import type { FurtherListener } from '../front/server.js';
 import type { BrowserTokens } from '../accounts/browser-tokens.js';
 import { browser } from './browser.js';
 import { elevenLabs } from './elevenlabs/elevenlabs.js';
-import { HttpListener, type DialectParts } from './http-listener.js';
+import { httpListener, type DialectParts } from './http-listener.js';
 import { openAi } from './openai/openai.js';
-import { WyomingListener } from './wyoming/wyoming.js';
+import { wyoming } from './wyoming/wyoming.js';
 
 /**
  * @param browserTokens `null`: the listener for browsers is off
@@ -20,12 +20,11 @@ export const openDialects = (
   wyomingPayer: PlaygroundKey | null,
 ): readonly FurtherListener[] => {
   const listeners: FurtherListener[] = [];
-  if (config.elevenLabs !== null)
-    listeners.push(new HttpListener(parts, elevenLabs(config.elevenLabs, parts)));
-  if (config.openAi !== null) listeners.push(new HttpListener(parts, openAi(config.openAi, parts)));
+  if (config.elevenLabs !== null) listeners.push(httpListener(parts, elevenLabs(config.elevenLabs, parts)));
+  if (config.openAi !== null) listeners.push(httpListener(parts, openAi(config.openAi, parts)));
   if (config.browserPort !== null && browserTokens !== null)
-    listeners.push(new HttpListener(parts, browser(config.browserPort, parts, browserTokens)));
+    listeners.push(httpListener(parts, browser(config.browserPort, parts, browserTokens)));
   if (config.wyoming !== null && wyomingPayer !== null)
-    listeners.push(new WyomingListener(parts, config.wyoming, wyomingPayer));
+    listeners.push(wyoming(parts, config.wyoming, wyomingPayer));
   return listeners;
 };

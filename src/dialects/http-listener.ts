@@ -47,52 +47,33 @@ const corsHeaders: CorsHeaders = {
   response: 'x-request-id, retry-after, traceparent, x-should-retry',
 };
 
-export class HttpListener implements FurtherListener {
-  readonly name: string;
-  readonly speechRoutes: readonly string[];
-  readonly socketRoutes: readonly string[];
-  readonly #listener: Listener;
-
-  constructor({ bounds, certificate, config, shared }: DialectParts, dialect: HttpDialect) {
-    const { handshakes, isDraining, sockets } = shared;
-    const connections = shared.connections.listener();
-    const routePrefix = `${dialect.name}:`;
-    const cors = new Cors(dialect.corsOrigins ?? config.corsOrigins, corsHeaders);
-    const services: Services = {
-      ...shared.services,
-      ...{ connections, cors, routePrefix },
-      errors: dialect.errors,
-    };
-    const { clock, log, metrics } = services;
-    this.name = dialect.name;
-    this.speechRoutes = dialect.speechPaths.map((path) => routePrefix + path);
-    this.socketRoutes = dialect.socketPaths.map(({ path }) => routePrefix + path);
-    const listener: Listener = new Listener({
-      ...{ host: config.host, port: dialect.port, variables: dialect.variables, certificate },
+export const httpListener = (
+  { bounds, certificate, config, shared }: DialectParts,
+  dialect: HttpDialect,
+): FurtherListener => {
+  const { handshakes, isDraining, sockets } = shared;
+  const { name, port, variables } = dialect;
+  const connections = shared.connections.listener();
+  const routePrefix = `${name}:`;
+  const cors = new Cors(dialect.corsOrigins ?? config.corsOrigins, corsHeaders);
+  const services: Services = {
+    ...shared.services,
+    ...{ connections, cors, routePrefix },
+    errors: dialect.errors,
+  };
+  const { clock, log, metrics } = services;
+  return {
+    name,
+    speechRoutes: dialect.speechPaths.map((path) => routePrefix + path),
+    socketRoutes: dialect.socketPaths.map(({ path }) => routePrefix + path),
+    listener: new Listener({
+      ...{ host: config.host, port, variables, certificate },
       ...{ bounds, clock, connections, handshakes, log, metrics },
       addRoutes(app) {
-        const onEnded = () => listener.webSocketEnded();
-        for (const { path, ...socket } of dialect.socketPaths)
-          addSocketRoute(app, path, { services, sockets, isDraining, onEnded, ...socket });
+        for (const { path, authenticate } of dialect.socketPaths)
+          addSocketRoute(app, path, { services, sockets, isDraining, authenticate });
         addRoutes(app, services, dialect.routes);
       },
-    });
-    this.#listener = listener;
-  }
-
-  listen(): Promise<number> {
-    return this.#listener.listen();
-  }
-
-  renewCertificate(certificate: Certificate): void {
-    this.#listener.renew(certificate);
-  }
-
-  stopAccepting(): void {
-    this.#listener.stopAccepting();
-  }
-
-  close(): void {
-    this.#listener.close();
-  }
-}
+    }),
+  };
+};

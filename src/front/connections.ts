@@ -148,6 +148,12 @@ export class Connections {
     return own <= Math.max(LEAST_OF_ACCOUNT, part);
   }
 
+  /** The connection of a WebSocket ended: the library reports that it opens, and not that it ends. */
+  socketEnded(): void {
+    this.open--;
+    this.sockets--;
+  }
+
   /** Counts a connection of Node's, which shows no key, to its end. The caller has asked for a refusal. */
   watch(socket: Socket, address: string): void {
     this.strangers.add(address);

@@ -79,62 +79,6 @@ export const handshakesOfAddresses = (
 ): Buckets =>
   new Buckets({ atOnceMax, everyMs: 1_000 / handshakeMsPerSecond, countedMax: ADDRESSES_MAX, clock });
 
-/**
- * Counts the connections, and closes those beyond the bound before it reads a byte of them. Otherwise the service would
- * meet the system's bound on open files: then the library's accept loop spins, and the store cannot open a file.
- */
-class Gatekeeper {
-  readonly #parts: ListenerParts;
-  readonly #warning: CountedWarning;
-
-  constructor(parts: ListenerParts) {
-    this.#parts = parts;
-    this.#warning = new CountedWarning(parts);
-  }
-
-  /** Counts the app's connections from now on. */
-  watch({ app, certificate }: Serving): void {
-    const { bounds, connections } = this.#parts;
-    // Even the slowest key must serve a stranger.
-    const handshakeMs = Math.min(certificate?.handshakeMs ?? 0, bounds.handshakeMsAtOnceMax);
-    app.filter((res, change) => {
-      if (change > 0) this.#opened(res, handshakeMs);
-      else connections.open--;
-    });
-  }
-
-  /** Its connections may have ended already, so their number does not bound the handshakes. */
-  #refusalOfHandshake(address: string, handshakeMs: number): ConnectionRefusal | null {
-    const { connections, handshakes } = this.#parts;
-    if (handshakeMs === 0 || connections.known.get(address)) return null;
-    if (handshakes.waitMs(address, handshakeMs) > 0) return 'connectionsOfAddressExhausted';
-    handshakes.take(address, handshakeMs);
-    return null;
-  }
-
-  #opened(res: HttpResponse, handshakeMs: number): void {
-    const { connections } = this.#parts;
-    const address = networkOf(Buffer.from(res.getRemoteAddressAsText()).toString());
-    const refusal = connections.refusalOf(address) ?? this.#refusalOfHandshake(address, handshakeMs);
-    connections.open++;
-    if (refusal === null) {
-      connections.strangers.add(address);
-      // It has ended without a request: an exchange puts a handler of its own in this place.
-      res.onAborted(() => connections.strangers.remove(address));
-      return;
-    }
-    // The filter is called again for this end.
-    res.close();
-    this.#parts.metrics.refused(refusal);
-    this.#warning.add(
-      { connectionsMax: connections.max, refusal, address },
-      refusal === 'connectionPoolExhausted'
-        ? 'too many connections: new ones are closed'
-        : 'too many connections of one address without a key: new ones are closed',
-    );
-  }
-}
-
 interface Serving {
   readonly certificate: Certificate | null;
   readonly app: TemplatedApp;
@@ -162,7 +106,7 @@ export interface ListenerParts {
 
 export class Listener {
   readonly #parts: ListenerParts;
-  readonly #gatekeeper: Gatekeeper;
+  readonly #warning: CountedWarning;
   /** The newest last. */
   readonly #serving: Serving[] = [];
   #socket: ListenSocket | null = null;
@@ -170,7 +114,7 @@ export class Listener {
   /** @throws {CertificateError} the library refuses the certificate */
   constructor(parts: ListenerParts) {
     this.#parts = parts;
-    this.#gatekeeper = new Gatekeeper(parts);
+    this.#warning = new CountedWarning(parts);
     this.#serving.push(this.#serve(parts.certificate));
   }
 
@@ -183,12 +127,6 @@ export class Listener {
     if (this.#socket !== null) return localPort(this.#socket);
     const refused = 'code' in probed ? probed : await probe(host, port);
     throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE', this.#parts.variables);
-  }
-
-  /** The connection of a WebSocket ended: the library reports that it opens, and not that it ends. */
-  webSocketEnded(): void {
-    this.#parts.connections.open--;
-    this.#parts.connections.sockets--;
   }
 
   /**
@@ -231,9 +169,50 @@ export class Listener {
   }
 
   #serve(certificate: Certificate | null): Serving {
-    const serving = { certificate, app: certificate === null ? createApp() : appWith(certificate) };
-    this.#gatekeeper.watch(serving);
-    this.#parts.addRoutes(serving.app);
-    return serving;
+    const { addRoutes, bounds, connections } = this.#parts;
+    const app = certificate === null ? createApp() : appWith(certificate);
+    // Even the slowest key must serve a stranger.
+    const handshakeMs = Math.min(certificate?.handshakeMs ?? 0, bounds.handshakeMsAtOnceMax);
+    app.filter((res, change) => {
+      if (change > 0) this.#opened(res, handshakeMs);
+      else connections.open--;
+    });
+    addRoutes(app);
+    return { certificate, app };
+  }
+
+  /**
+   * Counts a connection, or closes it beyond the bound before a byte of it is read. Otherwise the service would meet the
+   * system's bound on open files: then the library's accept loop spins, and the store cannot open a file.
+   */
+  #opened(res: HttpResponse, handshakeMs: number): void {
+    const { connections, metrics } = this.#parts;
+    const address = networkOf(Buffer.from(res.getRemoteAddressAsText()).toString());
+    const refusal = connections.refusalOf(address) ?? this.#refusalOfHandshake(address, handshakeMs);
+    connections.open++;
+    if (refusal === null) {
+      connections.strangers.add(address);
+      // It has ended without a request: an exchange puts a handler of its own in this place.
+      res.onAborted(() => connections.strangers.remove(address));
+      return;
+    }
+    // The filter is called again for this end.
+    res.close();
+    metrics.refused(refusal);
+    this.#warning.add(
+      { connectionsMax: connections.max, refusal, address },
+      refusal === 'connectionPoolExhausted'
+        ? 'too many connections: new ones are closed'
+        : 'too many connections of one address without a key: new ones are closed',
+    );
+  }
+
+  /** Its connections may have ended already, so their number does not bound the handshakes. */
+  #refusalOfHandshake(address: string, handshakeMs: number): ConnectionRefusal | null {
+    const { connections, handshakes } = this.#parts;
+    if (handshakeMs === 0 || connections.known.get(address)) return null;
+    if (handshakes.waitMs(address, handshakeMs) > 0) return 'connectionsOfAddressExhausted';
+    handshakes.take(address, handshakeMs);
+    return null;
   }
 }

@@ -61,14 +61,7 @@ export interface FurtherListener {
   /** Names of its routes in the metrics: those that speak, and those that are WebSockets. */
   readonly speechRoutes: readonly string[];
   readonly socketRoutes: readonly string[];
-  /** @returns the port, chosen by the system if the configured one is 0 @throws {ListenError} */
-  listen(): Promise<number>;
-  /** As `Server.renewCertificate`. */
-  renewCertificate(certificate: Certificate): void;
-  /** Takes no new connections. Idempotent. */
-  stopAccepting(): void;
-  /** Ends all connections. Idempotent. */
-  close(): void;
+  readonly listener: Pick<Listener, 'listen' | 'renew' | 'stopAccepting' | 'close'>;
 }
 
 export interface Listening {
@@ -172,7 +165,7 @@ export const createServer = (parts: ServerParts) => {
   const further = parts.further?.(shared) ?? [];
   const speechRoutes = [...speechPaths, ...further.flatMap((other) => other.speechRoutes)];
   const socketRoutes = [SOCKET_PATH, ...further.flatMap((other) => other.socketRoutes)];
-  const listener: Listener = new Listener({
+  const listener = new Listener({
     ...{ host: config.host, port: config.port, certificate },
     ...{ bounds, clock, connections, handshakes, log, metrics },
     addRoutes(app) {
@@ -182,13 +175,13 @@ export const createServer = (parts: ServerParts) => {
         authenticate: byKey(admission),
         sockets,
         isDraining,
-        onEnded: () => listener.webSocketEnded(),
       });
       addRoutes(app, services, routes);
     },
   });
+  const listeners = [listener, ...further.map((other) => other.listener)];
   const stopAccepting = (): void => {
-    for (const each of [listener, ...further]) each.stopAccepting();
+    for (const each of listeners) each.stopAccepting();
     const openSockets = socketRoutes.reduce((sum, route) => sum + sockets.ofRoute(route).open, 0);
     linger.begin(pool.open - services.registry.size - openSockets);
   };
@@ -215,7 +208,7 @@ export const createServer = (parts: ServerParts) => {
     async listen(): Promise<Listening> {
       const port = await listener.listen();
       const dialectPorts: Record<string, number> = {};
-      for (const other of further) dialectPorts[other.name] = await other.listen();
+      for (const other of further) dialectPorts[other.name] = await other.listener.listen();
       return { port, dialectPorts };
     },
     /**
@@ -226,7 +219,7 @@ export const createServer = (parts: ServerParts) => {
      */
     renewCertificate(renewed: Certificate): boolean {
       if (!listener.renew(renewed)) return false;
-      for (const other of further) other.renewCertificate(renewed);
+      for (const other of further) other.listener.renew(renewed);
       return true;
     },
     /**
@@ -253,7 +246,7 @@ export const createServer = (parts: ServerParts) => {
       sockets.shutDown();
       // The service cuts them, not the client: the log says so, and a result's charge is taken back.
       for (const exchange of services.registry.members) exchange.drop('failed');
-      for (const each of [listener, ...further]) each.close();
+      for (const each of listeners) each.close();
     },
   };
 };

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { connect as connectTls, type PeerCertificate, type SecureVersion } from 'node:tls';
 import t from 'tap';
 import { WebSocket } from 'ws';
-import { HttpListener, type DialectParts } from '../../src/dialects/http-listener.js';
+import { httpListener, type DialectParts } from '../../src/dialects/http-listener.js';
 import { openAi } from '../../src/dialects/openai/openai.js';
 import { readCertificate } from '../../src/front/certificate.js';
-import type { Shared } from '../../src/front/server.js';
+import type { FurtherListener, Shared } from '../../src/front/server.js';
 import { limits } from '../../src/limits.js';
 import { makeCertificate, type TestCertificate } from '../support/certificates.js';
 import { FakeAdmission, GOOD_KEY, speak, startFront, type Front } from '../support/front-server.js';
@@ -78,11 +78,11 @@ t.test(
   async (t) => {
     const handshakeMs = 4;
     const costly = { ...readCertificate(certificate!), handshakeMs };
-    const dialect = (shared: Shared): HttpListener => {
+    const dialect = (shared: Shared): FurtherListener => {
       const config = { host: '127.0.0.1', dataDir: folder, corsOrigins: [] };
       const { admission, speech } = { admission: new FakeAdmission(), speech: new FakeSpeech() };
       const parts: DialectParts = { config, certificate: costly, shared, speech, admission, bounds: limits };
-      return new HttpListener(parts, openAi({ port: 0, voices: new Map() }, parts));
+      return httpListener(parts, openAi({ port: 0, voices: new Map() }, parts));
     };
     let nowMs = 0;
     const front = await startFront(t, {

@@ -1,6 +1,6 @@
 /** A front with the Wyoming port, whose account that pays is that of `GOOD_KEY`. */
 import type { Test } from 'tap';
-import { WyomingListener } from '../../src/dialects/wyoming/wyoming.js';
+import { wyoming } from '../../src/dialects/wyoming/wyoming.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { FakeSpeech } from './fake-speech.js';
 import { FakeAdmission, startFront, type Front } from './front-server.js';
@@ -32,13 +32,7 @@ export const startWyomingFront = async (
       ...(clock !== undefined && { clock }),
       further: (shared) => {
         const parts = { shared, speech, admission, bounds, certificate: null };
-        return [
-          new WyomingListener(
-            { ...parts, config: { host: '', dataDir: '', corsOrigins: [] } },
-            config,
-            payer,
-          ),
-        ];
+        return [wyoming({ ...parts, config: { host: '', dataDir: '', corsOrigins: [] } }, config, payer)];
       },
     },
   });

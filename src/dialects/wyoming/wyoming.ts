@@ -21,10 +21,7 @@ const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6'
 /** A listener on IPv6 sees IPv4 clients as `::ffff:192.0.2.1`. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
 
-export class WyomingListener implements FurtherListener {
-  readonly name = 'wyoming';
-  readonly speechRoutes = [WHOLE_ROUTE, STREAMED_ROUTE];
-  readonly socketRoutes = [];
+class WyomingListener {
   readonly #parts: DialectParts;
   readonly #config: WyomingConfig;
   readonly #payer: PlaygroundKey;
@@ -35,7 +32,6 @@ export class WyomingListener implements FurtherListener {
   readonly #server: Server;
   #endAnnouncement: () => Promise<void> = () => Promise.resolve();
 
-  /** @param payer the hidden key of the account that pays */
   constructor(parts: DialectParts, config: WyomingConfig, payer: PlaygroundKey) {
     this.#parts = parts;
     this.#config = config;
@@ -66,8 +62,8 @@ export class WyomingListener implements FurtherListener {
   }
 
   /** It has no TLS. */
-  renewCertificate(): void {
-    // Nothing changes.
+  renew(): boolean {
+    return false;
   }
 
   stopAccepting(): void {
@@ -122,3 +118,15 @@ export class WyomingListener implements FurtherListener {
     socket.once('close', () => this.#connections.delete(socket));
   }
 }
+
+/** @param payer the hidden key of the account that pays */
+export const wyoming = (
+  parts: DialectParts,
+  config: WyomingConfig,
+  payer: PlaygroundKey,
+): FurtherListener => ({
+  name: 'wyoming',
+  speechRoutes: [WHOLE_ROUTE, STREAMED_ROUTE],
+  socketRoutes: [],
+  listener: new WyomingListener(parts, config, payer),
+});

@@ -76,8 +76,6 @@ export interface SocketRouteParts {
   readonly authenticate: SocketAuthentication;
   readonly sockets: Sockets;
   readonly isDraining: () => boolean;
-  /** The connection of a WebSocket ended. */
-  readonly onEnded: () => void;
 }
 
 /** The data that the library keeps with a socket. */
@@ -431,7 +429,7 @@ const addHandlers = (
         if (account !== null) accounts.remove(account);
         if (strangerOf !== null) strangers.remove(strangerOf);
         if (longOf !== null) parts.sockets.giveBackLong(longOf);
-        parts.onEnded();
+        services.connections.socketEnded();
       };
       // Without a close frame the connection is closed already.
       if (code === NO_CLOSE_FRAME) ended();
