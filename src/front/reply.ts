@@ -1,4 +1,5 @@
 /** Responses that are known whole. */
+import type { Authentication } from '../accounts/admission.js';
 import type { ErrorAnswer } from '../api/error-shape.js';
 import type { ErrorCode } from '../errors.js';
 import { refusalOf, type RefusalReason } from '../metrics.js';
@@ -96,17 +97,20 @@ export const replyUnavailable = (
 ): void => replyRefused(exchange, reason, exchange.services.errors.of('unavailable'), options);
 
 /**
- * The request has shown its key.
+ * The request shows its key.
  *
- * @returns false if it is refused: the connections of its account are too many. The answer does not wait for a body, which
- * would keep one connection more
+ * @returns the key; `null` if the request is answered: with the error, or because the connections of its account are too many.
+ * The answer does not wait for a body, which would keep one connection more
  */
-export const identify = (exchange: Exchange, key: Pick<ActiveKey, 'keyId' | 'accountId'>): boolean => {
-  exchange.key = key;
-  const mayStay = exchange.services.connections.hasRoomFor(key.accountId);
-  if (!mayStay)
-    exchange.services.tick.add(
-      exchange.guarded(() => replyUnavailable(exchange, 'connectionsOfAccountExhausted', { close: true })),
-    );
-  return mayStay;
+export const identify = (exchange: Exchange, caller: Authentication): ActiveKey | null => {
+  if (!caller.ok) {
+    replyError(exchange, caller.code);
+    return null;
+  }
+  exchange.key = caller.key;
+  if (exchange.services.connections.hasRoomFor(caller.key.accountId)) return caller.key;
+  exchange.services.tick.add(
+    exchange.guarded(() => replyUnavailable(exchange, 'connectionsOfAccountExhausted', { close: true })),
+  );
+  return null;
 };

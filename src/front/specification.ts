@@ -13,18 +13,12 @@ import { Latest } from '../latest.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
 import type { Exchange } from './exchange.js';
-import { identify, reply, replyError } from './reply.js';
+import { reply } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import { rawResponder, streamResponder, wholeResponder } from './responders.js';
 import type { Handler, Route } from './routes.js';
 import { Query } from './query.js';
-import {
-  authenticate,
-  speechRoute,
-  type Parser,
-  type Responder,
-  type SpeechRouteParts,
-} from './speech-route.js';
+import { callerOf, speechRoute, type Parser, type Responder, type SpeechRouteParts } from './speech-route.js';
 
 export interface Readiness {
   /** Why no speech should be sent here now, one phrase each; empty if it may. */
@@ -64,14 +58,10 @@ export const keyedJson =
     body: (key: ActiveKey, head: RequestHead, exchange: Exchange) => string | null,
   ): Handler =>
   (exchange, head) => {
-    const caller = authenticate(parts, exchange, head);
-    if (!caller.ok) {
-      replyError(exchange, caller.code);
-      return;
-    }
-    if (!identify(exchange, caller.key)) return;
+    const key = callerOf(parts, exchange, head);
+    if (key === null) return;
     exchange.inTurn(() => {
-      const json = body(caller.key, head, exchange);
+      const json = body(key, head, exchange);
       if (json !== null) reply(exchange, { status: 200, contentType: 'application/json', body: json });
     });
   };

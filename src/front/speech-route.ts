@@ -56,12 +56,6 @@ export interface Responder {
   begin(exchange: Exchange, request: SpeechRequest, onHanded: (frame: AudioFrame) => void): FrameSink;
 }
 
-export interface Caller {
-  readonly key: ActiveKey;
-  /** The request came after the service had stopped to take new speech. */
-  readonly isLate: boolean;
-}
-
 const open = (
   parts: SpeechRouteParts,
   exchange: Exchange,
@@ -107,11 +101,15 @@ const endRevoked = (exchange: Exchange): void => {
   else replyError(exchange, 'keyUnknown');
 };
 
-/** Answers with the speech that was asked for, or with why not. */
+/**
+ * Answers with the speech that was asked for, or with why not.
+ *
+ * @param isLate the request came after the service had stopped to take new speech
+ */
 export const speak = (
   parts: SpeechRouteParts,
   exchange: Exchange,
-  { key, isLate }: Caller,
+  { key, isLate }: { readonly key: ActiveKey; readonly isLate: boolean },
   asked: Asked,
   responder: Responder,
 ): void => {
@@ -174,30 +172,23 @@ export const speak = (
   else exchange.onOver(() => waiting.cancel());
 };
 
-export const authenticate = (
+/** @returns the key of the request; `null` if it is answered */
+export const callerOf = (
   parts: Pick<SpeechRouteParts, 'admission' | 'authenticate'>,
   exchange: Exchange,
   head: RequestHead,
-): Authentication => parts.authenticate?.(exchange, head) ?? parts.admission.authenticate(head.apiKey);
+): ActiveKey | null =>
+  identify(exchange, parts.authenticate?.(exchange, head) ?? parts.admission.authenticate(head.apiKey));
 
 export const speechRoute =
   (parts: SpeechRouteParts, parse: Parser, responder: Responder): Handler =>
   (exchange, head) => {
-    const caller = authenticate(parts, exchange, head);
-    if (!caller.ok) {
-      replyError(exchange, caller.code);
-      return;
-    }
-    if (!identify(exchange, caller.key)) return;
+    const key = callerOf(parts, exchange, head);
+    if (key === null) return;
     // Read now: a drain that begins while the body arrives lets the request go on.
     const isLate = parts.isDraining();
-    readBody(exchange, head, caller.key.accountId, (bytes) =>
-      speak(
-        parts,
-        exchange,
-        { key: caller.key, isLate },
-        parse(bytes, head, exchange.services.bounds, caller.key),
-        responder,
-      ),
-    );
+    readBody(exchange, head, key.accountId, (bytes) => {
+      const asked = parse(bytes, head, exchange.services.bounds, key);
+      speak(parts, exchange, { key, isLate }, asked, responder);
+    });
   };

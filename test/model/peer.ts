@@ -6,11 +6,19 @@ import { errors, type SocketErrorCode } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import type { Session } from '../../src/front/ws/session.js';
-import { contextStarted, contextClosed, errorFrame, flushCompleted } from '../../src/front/ws/protocol.js';
+import { specificationProtocol } from '../../src/front/ws/protocol.js';
 import type { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSocket } from '../support/socket-session.js';
 import { AUDIO_FRAME_MS, type SteppedContext, type SteppedSpeech } from './speech.js';
 import { ExpectedLane, Wire } from './wire.js';
+
+const protocol = specificationProtocol(limits);
+const contextStarted = (frame: Start, id: Id): string => protocol.started(frame, id) ?? '';
+const contextClosed = (id: Id): string => protocol.cancelled(id);
+const flushCompleted = (flushId: string, id: Id): string => protocol.flushed?.(flushId, id) ?? '';
+
+export const errorFrame = (text: string, id: Id, flushId: string | null = null): string =>
+  protocol.error('internal', text, id, flushId);
 
 type Id = string | null;
 type Start = Extract<ClientFrame, { type: 'start' }>;

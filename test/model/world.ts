@@ -2,13 +2,13 @@
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
 import { errors } from '../../src/errors.js';
-import { errorFrame, specificationProtocol } from '../../src/front/ws/protocol.js';
+import { specificationProtocol } from '../../src/front/ws/protocol.js';
 import { Session } from '../../src/front/ws/session.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { Metrics } from '../../src/metrics.js';
 import { activeKey, recordingLog, type LogLine } from '../support/front-server.js';
 import { Books, type FakeSocket } from '../support/socket-session.js';
-import { Peer, type Surroundings } from './peer.js';
+import { errorFrame, Peer, type Surroundings } from './peer.js';
 import type { Step } from './schedules.js';
 import { CONTEXTS_MAX, SteppedSpeech } from './speech.js';
 import { wholeBudget } from '../support/whole-budget.js';

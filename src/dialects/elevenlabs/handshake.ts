@@ -1,12 +1,14 @@
 /** Who may open a WebSocket of the ElevenLabs API, and with what. Refusals come before the socket opens, where clients retry. */
+import type { Authentication } from '../../accounts/admission.js';
 import { voicesOf } from '../../accounts/keys.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { refuse, type Refusal } from '../../api/body.js';
-import { errors } from '../../errors.js';
+import { errors, type ErrorRow } from '../../errors.js';
 import { replyError, replyRefused } from '../../front/reply.js';
 import { keyIn, withoutBearer, type RequestHead } from '../../front/request-head.js';
 import type { RefusedSocket, SocketAuthentication } from '../../front/ws/socket-route.js';
 import { Query } from '../../front/query.js';
+import { refusalOf } from '../../metrics.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { DialectParts } from '../http-listener.js';
 import type { StockVoices } from '../stock-voices.js';
@@ -25,15 +27,14 @@ const idleMsIn = (query: Query, { bounds }: HandshakeParts): number => {
   return ms > 0 ? Math.min(ms, bounds.elevenLabsIdleMsMax) : bounds.elevenLabsIdleMs;
 };
 
-type Code = 'creditExhausted' | 'slotsExhausted' | 'unavailable';
-
-/** @returns why a key may not speak now: on its socket every text would be refused */
-const refusalOf = ({ admission }: HandshakeParts, key: ActiveKey): Code | null => {
-  const standing = admission.standing(key);
-  if (standing === null) return 'unavailable';
-  if (standing.leftCharacters < 1) return 'creditExhausted';
-  return standing.hasFreeSlot ? null : 'slotsExhausted';
-};
+/** A key that may speak, or why every text on its socket would be refused. */
+type Found =
+  | Authentication
+  | {
+      readonly ok: false;
+      readonly code: 'voiceUnknown' | 'creditExhausted' | 'slotsExhausted' | 'unavailable';
+      readonly key: ActiveKey;
+    };
 
 /** The key of a handshake; empty if it comes with the first message. */
 const keyOfHandshake = (head: RequestHead): string =>
@@ -64,42 +65,39 @@ export const socketAuthentication =
       },
       bounds,
     );
-    /** @returns the voices of the key */
-    const chooseVoice = (key: ActiveKey): readonly string[] => {
-      const speakerIds = voicesOf(key, speech.voices.speakerIds);
-      voiceId = parts.voices.voiceFor(head.parameter, speakerIds);
-      return speakerIds;
+    const voicesFor = (key: ActiveKey): readonly string[] => voicesOf(key, speech.voices.speakerIds);
+
+    /** Chooses the voice, too. */
+    const find = (token: string): Found => {
+      const caller = admission.authenticate(token);
+      if (!caller.ok) return caller;
+      const { key } = caller;
+      voiceId = parts.voices.voiceFor(head.parameter, voicesFor(key));
+      if (!voicesFor(key).includes(voiceId)) return { ok: false, code: 'voiceUnknown', key };
+      const standing = admission.standing(key);
+      if (standing === null) return { ok: false, code: 'unavailable', key };
+      if (standing.leftCharacters < 1) return { ok: false, code: 'creditExhausted', key };
+      return standing.hasFreeSlot ? caller : { ok: false, code: 'slotsExhausted', key };
     };
 
     const keyOf = (message: Buffer): ActiveKey | RefusedSocket => {
-      const caller = admission.authenticate(withoutBearer(keyInMessage(message, bounds)));
-      if (!caller.ok) {
-        const isAway = caller.code === 'unavailable';
-        return { reason: isAway ? 'storeUnavailable' : caller.code, text: errors.keyUnknown.socketText };
-      }
-      const { key } = caller;
-      const speakerIds = chooseVoice(key);
-      if (!speakerIds.includes(voiceId))
-        return { reason: 'voiceUnknown', text: unknownVoiceMessage(voiceId, speakerIds, bounds) };
-      const code = refusalOf(parts, key);
-      if (code === null) return key;
-      return { reason: code === 'unavailable' ? 'storeUnavailable' : code, text: errors[code].socketText };
+      const found = find(withoutBearer(keyInMessage(message, bounds)));
+      if (found.ok) return found.key;
+      const { code } = found;
+      if (code === 'voiceUnknown')
+        return { reason: code, text: unknownVoiceMessage(voiceId, voicesFor(found.key), bounds) };
+      const row: ErrorRow = errors[code];
+      return { reason: refusalOf(code), text: row.socketText ?? errors.keyUnknown.socketText };
     };
 
     const token = keyOfHandshake(head);
     if (token === '') return { key: null, protocol, keyIn: keyOf };
-    const caller = admission.authenticate(token);
-    if (!caller.ok) {
-      replyError(exchange, caller.code, { close: true });
-      return null;
-    }
-    const { key } = caller;
-    exchange.key = key;
-    const speakerIds = chooseVoice(key);
-    const code = refusalOf(parts, key);
-    if (!speakerIds.includes(voiceId))
-      replyRefused(exchange, 'voiceUnknown', exchange.services.errors.unknownVoice(voiceId, speakerIds));
-    else if (code === null) return { key, protocol };
-    else replyError(exchange, code, { close: true });
+    const found = find(token);
+    if (found.ok) return { key: found.key, protocol };
+    if ('key' in found) exchange.key = found.key;
+    if (found.code === 'voiceUnknown') {
+      const answer = exchange.services.errors.unknownVoice(voiceId, voicesFor(found.key));
+      replyRefused(exchange, 'voiceUnknown', answer);
+    } else replyError(exchange, found.code, { close: true });
     return null;
   };

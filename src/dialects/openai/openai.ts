@@ -1,12 +1,12 @@
 /** The HTTP API of OpenAI, as far as its clients use it to speak. */
 import { voicesOf } from '../../accounts/keys.js';
 import type { HttpDialectConfig } from '../../config.js';
-import { identify, reply, replyError, replyRefused } from '../../front/reply.js';
+import { reply, replyRefused } from '../../front/reply.js';
 import { keyIn } from '../../front/request-head.js';
 import { streamingResponder } from '../../front/responders.js';
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
-import { speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
+import { callerOf, speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
 import { audioResponders } from '../audio.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
 import { likenessToOpenAi, stockVoices, warnOfLostVoices } from '../stock-voices.js';
@@ -62,14 +62,11 @@ export const openAi = ({ port, voices: configured }: HttpDialectConfig, parts: D
   });
   /** Open WebUI asks without a key, and then gets the voices of all packs. */
   const voicesRoute: Handler = (exchange, head) => {
-    const caller = keyIn(head) === '' ? null : admission.authenticate(keyIn(head));
-    if (caller?.ok === false) {
-      replyError(exchange, caller.code);
-      return;
-    }
-    if (caller !== null && !identify(exchange, caller.key)) return;
+    const isStranger = keyIn(head) === '';
+    const key = isStranger ? null : callerOf(keyed, exchange, head);
+    if (key === null && !isStranger) return;
     exchange.inTurn(() => {
-      const own = caller === null ? speakerIds() : voicesOf(caller.key, speakerIds());
+      const own = key === null ? speakerIds() : voicesOf(key, speakerIds());
       const aliases = voices.names.filter((name) => own.includes(voices.voiceFor(name, own)));
       reply(exchange, json(voiceList([...new Set([...own, ...aliases])])));
     });

@@ -67,57 +67,40 @@ export interface SocketProtocol {
   error(reason: SocketErrorReason, text: string, contextId: string | null, flushId?: string | null): string;
 }
 
-/** @param clientContextId `null` if the client gave none: then no frame has the key */
-const frame = (fields: Readonly<Record<string, unknown>>, clientContextId: string | null): string =>
-  JSON.stringify(clientContextId === null ? fields : { ...fields, context_id: clientContextId });
+/** @param contextId `null` if the client gave none: then no frame has the key */
+const frame = (fields: Readonly<Record<string, unknown>>, contextId: string | null): string =>
+  JSON.stringify(contextId === null ? fields : { ...fields, context_id: contextId });
 
-export const contextStarted = (
-  started: Pick<SpeechRequest, 'settings' | 'timestamps' | 'format'>,
-  clientContextId: string | null,
-): string =>
-  frame(
-    {
-      context_started: {
-        voice_id: started.settings.voiceId,
-        model_id: 'default',
-        timestamps: started.timestamps,
-        response_format: formatEcho(started.format),
-      },
+export const specificationProtocol = (bounds: ApiBounds): SocketProtocol => {
+  const flushed = (flushId: string, contextId: string | null): string =>
+    frame({ flush_completed: true, flush_id: flushId }, contextId);
+  const cancelled = (contextId: string | null): string => frame({ context_closed: true }, contextId);
+  return {
+    framing: 'socket',
+    refusalEnds: false,
+    contextIdleMsMax: null,
+    read(message) {
+      const parsed = parseClientFrame(message, bounds);
+      if (parsed.ok) return [parsed.frame];
+      const { contextId, flushId, reason } = parsed;
+      return [
+        { type: 'refused', reason: 'frameInvalid', text: `invalid frame: ${reason}`, contextId, flushId },
+      ];
     },
-    clientContextId,
-  );
-
-export const flushCompleted = (flushId: string, clientContextId: string | null): string =>
-  frame({ flush_completed: true, flush_id: flushId }, clientContextId);
-
-export const contextClosed = (clientContextId: string | null): string =>
-  frame({ context_closed: true }, clientContextId);
-
-/** @param flushId `null` if the client's frame had none */
-export const errorFrame = (
-  text: string,
-  clientContextId: string | null,
-  flushId: string | null = null,
-): string => {
-  const fields = { error: text, ...(clientContextId !== null && { context_id: clientContextId }) };
-  return JSON.stringify(flushId === null ? fields : { ...fields, flush_id: flushId });
+    started: ({ settings, timestamps, format }, contextId) => {
+      const response_format = formatEcho(format);
+      const { voiceId: voice_id } = settings;
+      return frame(
+        { context_started: { voice_id, model_id: 'default', timestamps, response_format } },
+        contextId,
+      );
+    },
+    flushed,
+    closed: (contextId) => [flushed(`${contextId ?? ''}:close`, contextId), cancelled(contextId)],
+    cancelled,
+    error(_reason, text, contextId, flushId = null) {
+      const fields = { error: text, ...(contextId !== null && { context_id: contextId }) };
+      return JSON.stringify(flushId === null ? fields : { ...fields, flush_id: flushId });
+    },
+  };
 };
-
-export const specificationProtocol = (bounds: ApiBounds): SocketProtocol => ({
-  framing: 'socket',
-  refusalEnds: false,
-  contextIdleMsMax: null,
-  read(message) {
-    const parsed = parseClientFrame(message, bounds);
-    if (parsed.ok) return [parsed.frame];
-    const { contextId, flushId, reason } = parsed;
-    return [
-      { type: 'refused', reason: 'frameInvalid', text: `invalid frame: ${reason}`, contextId, flushId },
-    ];
-  },
-  started: contextStarted,
-  flushed: flushCompleted,
-  closed: (contextId) => [flushCompleted(`${contextId ?? ''}:close`, contextId), contextClosed(contextId)],
-  cancelled: contextClosed,
-  error: (_reason, text, contextId, flushId) => errorFrame(text, contextId, flushId),
-});
