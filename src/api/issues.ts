@@ -31,104 +31,64 @@ export interface Issue {
   readonly ctx?: Readonly<Record<string, unknown>>;
 }
 
-export const missing = (loc: Loc, whole: unknown): Issue => ({
-  type: 'missing',
-  loc,
-  msg: 'Field required',
-  input: whole,
-});
+/** @returns what makes an item of a kind */
+const kind =
+  (type: string, msg: string) =>
+  (loc: Loc, input: unknown): Issue => ({ type, loc, msg, input });
+
+export const missing = kind('missing', 'Field required');
 
 const EXTRA = 'extra_forbidden';
+const extraForbidden = kind(EXTRA, 'Extra inputs are not permitted');
 
-export const extraForbidden = (loc: Loc, input: unknown): Issue => ({
-  type: EXTRA,
-  loc,
-  msg: 'Extra inputs are not permitted',
-  input,
-});
+export const notAnObject = kind(
+  'model_attributes_type',
+  'Input should be a valid dictionary or object to extract fields from',
+);
 
-export const notAnObject = (loc: Loc, input: unknown): Issue => ({
-  type: 'model_attributes_type',
-  loc,
-  msg: 'Input should be a valid dictionary or object to extract fields from',
-  input,
-});
+export const notAString = kind('string_type', 'Input should be a valid string');
 
-export const notAString = (loc: Loc, input: unknown): Issue => ({
-  type: 'string_type',
-  loc,
-  msg: 'Input should be a valid string',
-  input,
-});
+const unreadBoolean = kind('bool_parsing', 'Input should be a valid boolean, unable to interpret input');
+const noBoolean = kind('bool_type', 'Input should be a valid boolean');
+const notABoolean = (loc: Loc, input: unknown): Issue =>
+  (typeof input === 'string' || Number.isInteger(input) ? unreadBoolean : noBoolean)(loc, input);
 
-export const notABoolean = (loc: Loc, input: unknown): Issue =>
-  typeof input === 'string' || Number.isInteger(input)
-    ? {
-        type: 'bool_parsing',
-        loc,
-        msg: 'Input should be a valid boolean, unable to interpret input',
-        input,
-      }
-    : { type: 'bool_type', loc, msg: 'Input should be a valid boolean', input };
+const unreadNumber = kind(
+  'float_parsing',
+  'Input should be a valid number, unable to parse string as a number',
+);
+const noNumber = kind('float_type', 'Input should be a valid number');
+const notANumber = (loc: Loc, input: unknown): Issue =>
+  (typeof input === 'string' ? unreadNumber : noNumber)(loc, input);
 
-export const notANumber = (loc: Loc, input: unknown): Issue =>
-  typeof input === 'string'
-    ? {
-        type: 'float_parsing',
-        loc,
-        msg: 'Input should be a valid number, unable to parse string as a number',
-        input,
-      }
-    : { type: 'float_type', loc, msg: 'Input should be a valid number', input };
-
+const INTEGER = 'Input should be a valid integer';
+const fraction = kind('int_from_float', `${INTEGER}, got a number with a fractional part`);
+const unreadInteger = kind('int_parsing', `${INTEGER}, unable to parse string as an integer`);
+const noInteger = kind('int_type', INTEGER);
 export const notAnInteger = (loc: Loc, input: unknown): Issue => {
-  const msg = 'Input should be a valid integer';
-  if (typeof input === 'number')
-    return { type: 'int_from_float', loc, msg: `${msg}, got a number with a fractional part`, input };
-  if (typeof input === 'string')
-    return { type: 'int_parsing', loc, msg: `${msg}, unable to parse string as an integer`, input };
-  return { type: 'int_type', loc, msg, input };
+  if (typeof input === 'number') return fraction(loc, input);
+  return (typeof input === 'string' ? unreadInteger : noInteger)(loc, input);
 };
 
-export const tooSmall = (loc: Loc, input: unknown, ge: number): Issue => ({
-  type: 'greater_than_equal',
-  loc,
-  msg: `Input should be greater than or equal to ${ge}`,
-  input,
+const tooSmall = (loc: Loc, input: unknown, ge: number): Issue => ({
+  ...kind('greater_than_equal', `Input should be greater than or equal to ${ge}`)(loc, input),
   ctx: { ge },
 });
 
 export const tooLarge = (loc: Loc, input: unknown, le: number): Issue => ({
-  type: 'less_than_equal',
-  loc,
-  msg: `Input should be less than or equal to ${le}`,
-  input,
+  ...kind('less_than_equal', `Input should be less than or equal to ${le}`)(loc, input),
   ctx: { le },
 });
 
 export const valueError = (loc: Loc, input: unknown, message: string): Issue => ({
-  type: 'value_error',
-  loc,
-  msg: `Value error, ${message}`,
-  input,
+  ...kind('value_error', `Value error, ${message}`)(loc, input),
   ctx: { error: {} },
 });
 
 /** @param position in UTF-16 units from the start of the body; `null` if the parser names none */
 export const jsonInvalid = (position: number | null, error: string): Issue => ({
-  type: 'json_invalid',
-  loc: position === null ? ['body'] : ['body', position],
-  msg: 'JSON decode error',
-  input: {},
+  ...kind('json_invalid', 'JSON decode error')(position === null ? ['body'] : ['body', position], {}),
   ctx: { error },
-});
-
-/** A literal of the WebSocket's frames. */
-export const notTheLiteral = (loc: Loc, input: unknown, expected: string): Issue => ({
-  type: 'literal_error',
-  loc,
-  msg: `Input should be ${expected}`,
-  input,
 });
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -157,7 +117,8 @@ const wrongType = (loc: Loc, value: unknown, expected: string): Issue => {
   const names = members
     .filter((name) => !/^(?:null|undefined)$/.test(name))
     .map((name) => name.replaceAll('"', "'"));
-  return notTheLiteral(loc, value, names.join(' or '));
+  // Of the WebSocket's frames.
+  return kind('literal_error', `Input should be ${names.join(' or ')}`)(loc, value);
 };
 
 /**
@@ -189,7 +150,7 @@ export const issuesOf = (
   return issues;
 };
 
-/** An item for each key of an object that is not declared, in the order sent. */
+/** An item for each key of an object that is not declared, in the order sent. typia misses some where a field is missing. */
 export const extraIssues = (
   value: unknown,
   fields: readonly string[],

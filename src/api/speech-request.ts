@@ -78,7 +78,7 @@ export interface SpeechRequest {
 export type SpeechRequestResult = { readonly ok: true; readonly request: SpeechRequest } | Refusal;
 
 const isSpeechRequestBody = typia.createEquals<SpeechRequestBody>();
-const validateFields = typia.createValidate<SpeechRequestBody>();
+const validate = typia.createValidate<SpeechRequestBody>();
 
 /** In the order of their items. */
 const fields: readonly string[] = [
@@ -131,7 +131,7 @@ const byPlace = ({ loc: one }: Issue, { loc: other }: Issue): number =>
 
 /** @param body a JSON value that is not a valid speech request */
 const refuseBody = (body: unknown, bounds: ApiBounds): Refusal => {
-  const checked = validateFields(body);
+  const checked = validate(body);
   const typeIssues = checked.success ? [] : issuesOf(checked.errors, body, ['body'], bounds);
   const format = isObject(body) ? body['response_format'] : undefined;
   const issues = [
@@ -144,8 +144,15 @@ const refuseBody = (body: unknown, bounds: ApiBounds): Refusal => {
   return refuse(issues.sort(byPlace), bounds);
 };
 
-/** @param body a JSON value, not `null` */
-export const readSpeechRequest = (body: unknown, bounds: ApiBounds): SpeechRequestResult => {
+/** @see parseJsonBody for the parameters and for the refusals of a body that is not JSON */
+export const parseSpeechRequest = (
+  bytes: Uint8Array,
+  contentType: string | undefined,
+  bounds: ApiBounds,
+): SpeechRequestResult => {
+  const json = parseJsonBody(bytes, contentType, bounds);
+  if (!json.ok) return json;
+  const body = json.value;
   // An array cannot pass, because `text` is required.
   if (!isSpeechRequestBody(body)) return refuseBody(body, bounds);
   const wanted = body.response_format ?? {};
@@ -164,14 +171,4 @@ export const readSpeechRequest = (body: unknown, bounds: ApiBounds): SpeechReque
       timestamps: body.timestamps ?? false,
     },
   };
-};
-
-/** @see parseJsonBody for the parameters and for the refusals of a body that is not JSON */
-export const parseSpeechRequest = (
-  bytes: Uint8Array,
-  contentType: string | undefined,
-  bounds: ApiBounds,
-): SpeechRequestResult => {
-  const json = parseJsonBody(bytes, contentType, bounds);
-  return json.ok ? readSpeechRequest(json.value, bounds) : json;
 };
