@@ -71,66 +71,17 @@ class GrowingArray {
 }
 
 /** A temporary file without a name: it is gone with the process, however the process ends. */
-class ResultSpool {
-  readonly #file: FileHandle;
-  #writtenBytes = 0;
-  #readBytes = 0;
-  #closed = false;
-  /** Reused: the socket has all of a piece before the next one is read. */
-  #buffer: Buffer | null = null;
-
-  private constructor(file: FileHandle) {
-    this.#file = file;
+const openUnnamed = async (folder: string): Promise<FileHandle> => {
+  const path = join(folder, `.result-${randomUUID()}`);
+  const file = await open(path, 'wx+', 0o600);
+  try {
+    await unlink(path);
+  } catch (error) {
+    await file.close();
+    throw error;
   }
-
-  static async create(folder: string): Promise<ResultSpool> {
-    const path = join(folder, `.result-${randomUUID()}`);
-    const file = await open(path, 'wx+', 0o600);
-    try {
-      await unlink(path);
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
-    return new ResultSpool(file);
-  }
-
-  get writtenBytes(): number {
-    return this.#writtenBytes;
-  }
-
-  /** Writes piece by piece: joined, they would take their memory twice. */
-  async append(pieces: readonly Uint8Array[]): Promise<void> {
-    for (const piece of pieces) await this.#write(piece);
-  }
-
-  async #write(bytes: Uint8Array): Promise<void> {
-    let doneBytes = 0;
-    while (doneBytes < bytes.length) {
-      const { bytesWritten } = await this.#file.write(bytes, doneBytes, undefined, this.#writtenBytes);
-      doneBytes += bytesWritten;
-      this.#writtenBytes += bytesWritten;
-    }
-  }
-
-  /** @returns the next bytes, valid until the next call */
-  async read(): Promise<Uint8Array> {
-    const buffer = (this.#buffer ??= Buffer.allocUnsafe(unitBytes.spooledResult));
-    const { bytesRead } = await this.#file.read(buffer, 0, buffer.length, this.#readBytes);
-    if (bytesRead === 0) throw new Error('a spooled result is shorter than what was written');
-    this.#readBytes += bytesRead;
-    return buffer.subarray(0, bytesRead);
-  }
-
-  /** Idempotent. A read or write in flight completes first. */
-  close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#file.close().catch(() => {
-      // The file is gone in any case.
-    });
-  }
-}
+  return file;
+};
 
 export class WholeResult {
   readonly #resultBytesMax: number;
@@ -145,10 +96,10 @@ export class WholeResult {
   readonly #words = new GrowingArray();
   readonly #starts = new GrowingArray();
   readonly #ends = new GrowingArray();
-  #spool: ResultSpool | null = null;
+  #file: FileHandle | null = null;
   #spooling = false;
   #waiting: Piece[] = [];
-  #reservedBytes = 0;
+  #fileBytes = 0;
   #spoolFiles = 0;
   #onSealed: ((source: LengthSource) => void) | null = null;
   #closed = false;
@@ -184,7 +135,7 @@ export class WholeResult {
   }
 
   #keepInMemory(bytes: Uint8Array): boolean {
-    if (this.#spool !== null || this.#spooling) return false;
+    if (this.#file !== null || this.#spooling) return false;
     if (this.#memoryBytes + bytes.length > this.#resultBytesMax) return false;
     if (!this.#memory.take(bytes.length)) return false;
     this.#pieces.push(bytes);
@@ -217,32 +168,30 @@ export class WholeResult {
     this.#closed = true;
     this.#forgetPieces();
     this.#waiting = [];
-    this.#spool?.close();
-    this.#spoolBytes.giveBack(this.#reservedBytes);
-    this.#reservedBytes = 0;
+    // A read or write in flight completes first. The file is gone in any case.
+    this.#file?.close().catch(() => undefined);
+    this.#spoolBytes.giveBack(this.#fileBytes);
+    this.#fileBytes = 0;
     this.#spoolFile.giveBack(this.#spoolFiles);
     this.#spoolFiles = 0;
   }
 
   /** Writes until no piece waits. One call runs at a time. */
   async #writeAll(): Promise<void> {
-    if (this.#spool === null) {
+    if (this.#file === null) {
       if (!this.#spoolFile.take(1)) throw new Error('too many spooled results');
       this.#spoolFiles = 1;
-      const spool = await ResultSpool.create(this.#options.spoolFolder);
-      if (this.#closed) {
-        spool.close();
-        return;
-      }
-      this.#spool = spool;
-      await this.#write(spool, this.#pieces);
+      const file = await openUnnamed(this.#options.spoolFolder);
+      if (this.#closed) return file.close();
+      this.#file = file;
+      await this.#write(file, this.#pieces);
       this.#forgetPieces();
     }
     while (this.#waiting.length > 0 && !this.#closed) {
       const batch = this.#waiting;
       this.#waiting = [];
       await this.#write(
-        this.#spool,
+        this.#file,
         batch.map((piece) => piece.bytes),
       );
       this.#reportKept(batch);
@@ -256,26 +205,27 @@ export class WholeResult {
     for (const piece of batch) if (!this.#closed) piece.onKept();
   }
 
-  async #write(spool: ResultSpool, pieces: readonly Uint8Array[]): Promise<void> {
+  /** Piece by piece: joined, they would take their memory twice. */
+  async #write(file: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const disk = await statfs(this.#options.spoolFolder);
     if (this.#closed) return;
     const leastBytes = Math.min(this.#diskFreeBytesMin, disk.blocks * disk.bsize * PART_OF_DISK);
     if (freeBytesOf(disk) - bytes < leastBytes || !this.#spoolBytes.take(bytes))
       throw new Error('no room for spooled results');
-    this.#reservedBytes += bytes;
-    await spool.append(pieces);
+    this.#fileBytes += bytes;
+    for (const piece of pieces) await file.appendFile(piece);
   }
 
   #handOver(): void {
     const { audioName } = this.#options;
     const before = [Buffer.from(audioName === null ? '' : `{"${audioName}":"`), this.#head];
     const after = audioName === null ? [] : jsonParts`"${this.#timestampsMember()}}`;
-    const spool = this.#spool;
+    const file = this.#file;
     this.#onSealed?.(
-      spool === null
+      file === null
         ? piecesSource([...before, ...this.#pieces, ...after])
-        : spoolSource(Buffer.concat(before), spool, after),
+        : fileSource(Buffer.concat(before), file, this.#fileBytes, after),
     );
   }
 
@@ -292,21 +242,24 @@ export class WholeResult {
   }
 }
 
-const spoolSource = (before: Uint8Array, spool: ResultSpool, after: Parts): LengthSource => {
+const fileSource = (before: Uint8Array, file: FileHandle, fileBytes: number, after: Parts): LengthSource => {
   const rest = piecesSource(after);
-  let leftBytes = spool.writtenBytes;
+  /** Reused: the socket has all of a piece before the next one is read. */
+  const buffer = Buffer.allocUnsafe(unitBytes.spooledResult);
+  let readBytes = 0;
   let begun = false;
   return {
-    byteLength: before.length + spool.writtenBytes + rest.byteLength,
+    byteLength: before.length + fileBytes + rest.byteLength,
     next() {
       if (!begun) {
         begun = true;
         return before;
       }
-      if (leftBytes === 0) return rest.next();
-      return spool.read().then((bytes) => {
-        leftBytes -= bytes.length;
-        return bytes;
+      if (readBytes === fileBytes) return rest.next();
+      return file.read(buffer, 0, buffer.length, readBytes).then(({ bytesRead }) => {
+        if (bytesRead === 0) throw new Error('a spooled result is shorter than what was written');
+        readBytes += bytesRead;
+        return buffer.subarray(0, bytesRead);
       });
     },
   };
