@@ -1,5 +1,5 @@
 /** The voices that another service has for everyone. Its clients send their names by default, and each has a voice of ours. */
-import type { Log } from '../log.js';
+import type { DialectParts } from './http-listener.js';
 
 /** The most similar of our voices, by their descriptions. */
 export const likenessToOpenAi: ReadonlyMap<string, string> = new Map([
@@ -52,41 +52,40 @@ export const likenessToElevenLabs: ReadonlyMap<string, string> = new Map([
   ['yoZ06aMxZJJ28mfd3POQ', 'finch'], // Sam
 ]);
 
-/** @param configured names that the operator mapped */
+/**
+ * Warns of names whose voice does not exist.
+ *
+ * @param variable that maps the names
+ * @param configured names that the operator mapped
+ */
 export const stockVoices = (
+  variable: string,
   likeness: ReadonlyMap<string, string>,
   configured: ReadonlyMap<string, string>,
-) => ({
-  /** The names that always have a voice, and those that the operator mapped. */
-  names: [...new Set([...likeness.keys(), ...configured.keys()])],
+  { shared, speech }: Pick<DialectParts, 'shared' | 'speech'>,
+) => {
   /**
    * What the operator mapped comes first, then a voice of this name, then the usual voice for the name, or else the first.
    *
    * @param speakerIds the voices that the caller may use
    * @returns an id, which may be unknown
    */
-  voiceFor: (name: string, speakerIds: readonly string[]): string => {
+  const voiceFor = (name: string, speakerIds: readonly string[]): string => {
     const asked = configured.get(name) ?? name;
     const like = likeness.get(asked);
     if (like === undefined || speakerIds.includes(asked)) return asked;
     return speakerIds.includes(like) ? like : (speakerIds[0] ?? asked);
-  },
-});
-
-export type StockVoices = ReturnType<typeof stockVoices>;
-
-/** @param variable that maps the names */
-export const warnOfLostVoices = (
-  variable: string,
-  configured: ReadonlyMap<string, string>,
-  { voiceFor }: StockVoices,
-  speakerIds: readonly string[],
-  log: Log,
-): void => {
+  };
+  const { speakerIds } = speech.voices;
   for (const [name, voice] of configured)
     if (!speakerIds.includes(voiceFor(name, speakerIds)))
-      log.warn(
+      shared.services.log.warn(
         { [variable]: `${name}=${voice}` },
         `there is no voice "${voice}": requests for "${name}" are refused`,
       );
+  /** The names that always have a voice, and those that the operator mapped. */
+  const names = [...new Set([...likeness.keys(), ...configured.keys()])];
+  return { names, voiceFor };
 };
+
+export type StockVoices = ReturnType<typeof stockVoices>;

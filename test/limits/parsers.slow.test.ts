@@ -10,7 +10,6 @@ import { Gate } from '../../src/console/gate.js';
 import { parseSpeechBody } from '../../src/dialects/elevenlabs/request.js';
 import { readTags, TagReader } from '../../src/dialects/elevenlabs/tags.js';
 import { speechParser } from '../../src/dialects/openai/request.js';
-import { stockVoices } from '../../src/dialects/stock-voices.js';
 import { EventFault, EventReader } from '../../src/dialects/wyoming/events.js';
 import type { RequestHead } from '../../src/front/request-head.js';
 import type { Responder } from '../../src/front/speech-route.js';
@@ -71,7 +70,7 @@ const responder: Responder = {
     throw new Error('nothing is spoken');
   },
 };
-const openAi = speechParser(stockVoices(new Map(), new Map()), () => ['wren'], {
+const openAi = speechParser({ names: [], voiceFor: (name) => name }, () => ['wren'], {
   audio: () => responder,
   sse: () => responder,
 });

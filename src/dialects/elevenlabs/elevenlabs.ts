@@ -13,7 +13,7 @@ import { Query } from '../../front/query.js';
 import type { ActiveKey } from '../../store/store.js';
 import { audioResponders } from '../audio.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
-import { likenessToElevenLabs, stockVoices, warnOfLostVoices } from '../stock-voices.js';
+import { likenessToElevenLabs, stockVoices } from '../stock-voices.js';
 import { elevenLabsErrors } from './errors.js';
 import { modelList, subscription, user, voiceList, voicePage, voiceSettings, voiceView } from './lists.js';
 import { socketAuthentication } from './handshake.js';
@@ -45,9 +45,7 @@ export const elevenLabs = (
     authenticate: (_, head) => admission.authenticate(keyIn(head)),
   };
   const voiceIds = (key: ActiveKey): readonly string[] => voicesOf(key, speech.voices.speakerIds);
-  const voices = stockVoices(likenessToElevenLabs, configured);
-  const { speakerIds } = speech.voices;
-  warnOfLostVoices('ELEVENLABS_VOICES', configured, voices, speakerIds, shared.services.log);
+  const voices = stockVoices('ELEVENLABS_VOICES', likenessToElevenLabs, configured, parts);
   const voiceIn = ({ parameter }: RequestHead, key: ActiveKey): string =>
     voices.voiceFor(parameter, voiceIds(key));
   const standingRoute = (view: (standing: Standing, key: ActiveKey) => string): Handler =>

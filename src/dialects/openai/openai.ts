@@ -9,7 +9,7 @@ import { keyedJson } from '../../front/specification.js';
 import { callerOf, speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
 import { audioResponders } from '../audio.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
-import { likenessToOpenAi, stockVoices, warnOfLostVoices } from '../stock-voices.js';
+import { likenessToOpenAi, stockVoices } from '../stock-voices.js';
 import { modelUnknown, openAiErrors } from './errors.js';
 import { speechParser } from './request.js';
 
@@ -50,8 +50,7 @@ export const openAi = ({ port, voices: configured }: HttpDialectConfig, parts: D
     authenticate: (_, head) => admission.authenticate(keyIn(head)),
   };
   const speakerIds = (): readonly string[] => speech.voices.speakerIds;
-  const voices = stockVoices(likenessToOpenAi, configured);
-  warnOfLostVoices('OPENAI_VOICES', configured, voices, speakerIds(), shared.services.log);
+  const voices = stockVoices('OPENAI_VOICES', likenessToOpenAi, configured, parts);
   const audio = audioResponders(config.dataDir);
   const responders = { audio: audio.of, sse: () => eventResponder };
   const modelRoute = keyedJson(keyed, (_, { parameter }, exchange) => {
