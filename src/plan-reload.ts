@@ -4,6 +4,7 @@ import {
   MachineError,
   checkGpu,
   sizeOf,
+  threadsWith,
   type Plan,
   type PlanConfig,
   type PlannedPack,
@@ -20,16 +21,8 @@ const threadsAt = (
   { gpu, hasConsole, synthesisThreads }: Plan,
   config: PlanConfig,
   sizes: Sizes & Pick<Threads, 'nextModelBytes'>,
-): Threads => ({
-  ...sizes,
-  synthesisThreads,
-  actorThreads: config.actorThreads,
-  tls: config.tls !== null,
-  console: hasConsole,
-  lexicons: config.hasLexicons,
-  gpuBatch: gpu.batchMax,
-  aac: config.openAi !== null,
-});
+): Threads =>
+  threadsWith(config, { ...sizes, synthesisThreads, console: hasConsole, gpuBatch: gpu.batchMax });
 
 /** Bounds for the reading of the next voices: its heap has the room in which they are loaded, and what the plan left free. */
 export const readingBounds = (plan: Plan, config: PlanConfig, current: readonly PlannedPack[]): Bounds => {

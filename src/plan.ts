@@ -27,8 +27,8 @@ const KEYLESS_SOCKETS_PART = 0.125;
 const WAITING_MESSAGES_MIN = 4;
 /** So many files of the console fit at least: two accounts have room. */
 const FILE_ANSWERS_MIN = 4;
-/** Steps of the binary search for the factor. */
-const STEPS = 24;
+/** The factor is the largest power of this one that fits. */
+const FACTOR_STEP = 0.99;
 
 /** The worst case does not fit the machine. The message is one line for the operator. */
 export class MachineError extends Error {
@@ -259,6 +259,12 @@ export const checkGpu = (worstCase: WorstCase, config: PlanConfig, batchMax: num
 const batchOf = ({ provider, gpu }: PlanConfig): number =>
   provider === 'cpu' ? 0 : provider === 'webgpu' ? gpu.batchMax : 1;
 
+/** Adds what the configuration says of itself. */
+export const threadsWith = (
+  { actorThreads, hasLexicons, openAi, tls }: PlanConfig,
+  planned: Omit<Threads, 'actorThreads' | 'tls' | 'lexicons' | 'aac'>,
+): Threads => ({ ...planned, actorThreads, tls: tls !== null, lexicons: hasLexicons, aac: openAi !== null });
+
 /**
  * @throws {MachineError} with what the worst case needs, what there is, and which variables to change
  */
@@ -266,16 +272,13 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
   const memoryMaxBytes = memoryMaxBytesOf(config, machine);
   let packsLoadedMax = config.packsLoadedMax ?? Infinity;
   let gpuBatchMax = batchOf(config);
-  const threadsOf = (synthesisThreads: number): Threads => ({
-    synthesisThreads,
-    actorThreads: config.actorThreads,
-    ...sizeOf(packs, packsLoadedMax, synthesisThreads),
-    tls: config.tls !== null,
-    console: config.console !== null,
-    lexicons: config.hasLexicons,
-    gpuBatch: gpuBatchMax,
-    aac: config.openAi !== null,
-  });
+  const threadsOf = (synthesisThreads: number): Threads =>
+    threadsWith(config, {
+      ...sizeOf(packs, packsLoadedMax, synthesisThreads),
+      synthesisThreads,
+      console: config.console !== null,
+      gpuBatch: gpuBatchMax,
+    });
   const at = (factor: number, synthesisThreads: number) => {
     const threads = threadsOf(synthesisThreads);
     const bounds = boundsAt(factor, config, filesFor(machine, threads));
@@ -305,17 +308,10 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     );
 
   let factor = 1;
-  if (!fits(factor, synthesisThreads)) {
-    if (!fits(FACTOR_MIN, synthesisThreads))
-      refuseMemory(at(FACTOR_MIN, synthesisThreads).worstCase, memoryMaxBytes, config, packs);
-    let [low, high] = [FACTOR_MIN, 1];
-    for (let step = 0; step < STEPS; step++) {
-      const middle = (low + high) / 2;
-      if (fits(middle, synthesisThreads)) low = middle;
-      else high = middle;
-    }
-    factor = low;
-  }
+  while (factor > FACTOR_MIN && !fits(factor, synthesisThreads))
+    factor = Math.max(FACTOR_MIN, factor * FACTOR_STEP);
+  if (!fits(factor, synthesisThreads))
+    refuseMemory(at(factor, synthesisThreads).worstCase, memoryMaxBytes, config, packs);
   const hasConsole = config.console !== null;
   if (!config.gpu.batchMaxGiven)
     while (gpuBatchMax > 1 && !fitsGpu(at(factor, synthesisThreads).worstCase, config))
