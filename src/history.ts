@@ -61,10 +61,14 @@ const FIRST_CLASS_MS = 0.1;
 /** A longer time counts as ten minutes. */
 const CLASSES = Math.round(Math.log(600_000 / FIRST_CLASS_MS) / CLASS_GROWTH);
 
-/** Counts of times, from which percentiles are read. Unlike those of Node, they can be kept in a file. */
+/** Counts of times by class, from which percentiles are read. Unlike those of Node, they can be kept in a file. */
 class Times {
-  readonly #counts = new Uint32Array(CLASSES + 1);
-  #count = 0;
+  readonly #counts = new Map<number, number>();
+
+  /** @param entries as `entries` made them */
+  constructor(entries: readonly (readonly [number, number])[] = []) {
+    for (const [index, count] of entries) if (index <= CLASSES) this.#add(index, count);
+  }
 
   record(ms: number): void {
     const index = Math.round(Math.log(Math.max(ms, FIRST_CLASS_MS) / FIRST_CLASS_MS) / CLASS_GROWTH);
@@ -72,33 +76,28 @@ class Times {
   }
 
   add(other: Times): void {
-    if (other.#count > 0) other.#counts.forEach((count, index) => this.#add(index, count));
-  }
-
-  /** @param entries as `entries` made them */
-  restore(entries: readonly (readonly [number, number])[]): void {
-    for (const [index, count] of entries) if (index <= CLASSES) this.#add(index, count);
+    for (const [index, count] of other.#counts) this.#add(index, count);
   }
 
   /** The classes that have a time, and how many. */
   entries(): [number, number][] {
-    return [...this.#counts.entries()].filter(([, count]) => count > 0);
+    return [...this.#counts].sort(([one], [other]) => one - other);
   }
 
   get percentiles(): Percentiles | null {
-    if (this.#count === 0) return null;
-    return { p50: this.#at(0.5), p95: this.#at(0.95), p99: this.#at(0.99) };
+    const entries = this.entries();
+    const all = entries.reduce((sum, [, count]) => sum + count, 0);
+    if (all === 0) return null;
+    const at = (part: number): number => {
+      let below = 0;
+      const [index] = entries.find(([, count]) => (below += count) >= part * all)!;
+      return Math.round(FIRST_CLASS_MS * Math.exp(index * CLASS_GROWTH) * 100) / 100;
+    };
+    return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
   }
 
   #add(index: number, count: number): void {
-    this.#counts[index]! += count;
-    this.#count += count;
-  }
-
-  #at(part: number): number {
-    let below = 0;
-    const index = this.#counts.findIndex((count) => (below += count) >= part * this.#count);
-    return Math.round(FIRST_CLASS_MS * Math.exp(index * CLASS_GROWTH) * 100) / 100;
+    this.#counts.set(index, (this.#counts.get(index) ?? 0) + count);
   }
 }
 
@@ -107,7 +106,7 @@ const nothing = Object.fromEntries(series.map((name) => [name, null])) as unknow
 
 /** What a period has seen so far. */
 class Gathered {
-  readonly times = new Times();
+  times = new Times();
   startMs = 0;
   seconds = 0;
   streams = 0;
@@ -137,17 +136,12 @@ class Gathered {
   }
 
   toJSON(): KeptGathered {
-    const { capacityRatio, failures, refusals, requests, seconds, startMs, streams } = this;
-    return {
-      ...{ startMs, seconds, streams, capacityRatio, requests, refusals, failures },
-      times: this.times.entries(),
-    };
+    const { times, ...figures } = this;
+    return { ...figures, times: times.entries() };
   }
 
   static from({ times, ...figures }: KeptGathered): Gathered {
-    const gathered = Object.assign(new Gathered(), figures);
-    gathered.times.restore(times);
-    return gathered;
+    return Object.assign(new Gathered(), figures, { times: new Times(times) });
   }
 }
 
