@@ -45,6 +45,8 @@ const LAST_PORT = 65_535;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
+
 /** @param other what else the variable takes, for the message */
 const integer = (
   env: Environment,
@@ -54,8 +56,8 @@ const integer = (
   max: number,
   other = '',
 ): number => {
-  const raw = env[name]?.trim();
-  if (raw === undefined || raw === '') return fallback;
+  const raw = nonEmpty(env, name, '');
+  if (raw === '') return fallback;
   const value = /^\d+$/.test(raw) ? Number(raw) : Number.NaN;
   if (!(value >= min && value <= max))
     throw new ConfigError(`${name} must be a whole number from ${min} to ${max}${other}, not "${raw}"`);
@@ -66,11 +68,16 @@ const optionalInteger = (env: Environment, name: string, min: number, max: numbe
   nonEmpty(env, name, '') === '' ? null : integer(env, name, 0, min, max);
 
 const oneOf = <T extends string>(env: Environment, name: string, values: readonly T[], fallback: T): T => {
-  const raw = env[name]?.trim();
-  if (raw === undefined || raw === '') return fallback;
+  const raw = nonEmpty(env, name, fallback);
   const value = values.find((candidate) => candidate === raw.toLowerCase());
   if (value === undefined) throw new ConfigError(`${name} must be one of ${values.join(', ')}, not "${raw}"`);
   return value;
+};
+
+/** What commas separate. */
+const listed = (env: Environment, name: string): readonly string[] => {
+  const raw = nonEmpty(env, name, '');
+  return raw === '' ? [] : raw.split(',').map((part) => part.trim());
 };
 
 const originShape = /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/;
@@ -86,14 +93,13 @@ export const canonicalOrigin = (text: string): string | null => {
 
 /** Origins in the form that browsers send, or `*` alone. */
 const origins = (env: Environment, name: string): readonly string[] => {
-  const raw = env[name]?.trim();
-  if (raw === undefined || raw === '') return [];
-  if (raw === '*') return ['*'];
-  return raw.split(',').map((part) => {
+  const parts = listed(env, name);
+  if (parts.length === 1 && parts[0] === '*') return parts;
+  return parts.map((part) => {
     const origin = canonicalOrigin(part);
     if (origin === null)
       throw new ConfigError(
-        `${name} must be * or origins such as https://example.com, separated by commas, not "${raw}"`,
+        `${name} must be * or origins such as https://example.com, separated by commas, not "${env[name]?.trim()}"`,
       );
     return origin;
   });
@@ -102,16 +108,13 @@ const origins = (env: Environment, name: string): readonly string[] => {
 const nameShape = /^[a-z0-9._-]{1,253}$/i;
 
 const hostNames = (env: Environment, name: string): readonly string[] => {
-  const names = (env[name] ?? '').split(',').map((part) => part.trim());
-  const given = names.filter((part) => part !== '');
+  const given = listed(env, name).filter((part) => part !== '');
   if (!given.every((part) => nameShape.test(part)))
     throw new ConfigError(
       `${name} must be host names such as syrinx.internal, without ports, separated by commas`,
     );
   return given;
 };
-
-const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
 
 const consoleOrigin = (env: Environment): string | null => {
   const [origin, ...others] = origins(env, 'CONSOLE_ORIGIN');
@@ -149,7 +152,7 @@ const gpuConfig = (env: Environment, provider: ExecutionProvider) => {
         `10de:2684, not "${device}"`,
     );
   const raw = nonEmpty(env, 'GPU_GRAPHS', '');
-  const names = raw === '' ? [] : raw.split(',').map((name) => name.trim());
+  const names = listed(env, 'GPU_GRAPHS');
   if (raw !== 'all' && names.some((name) => !/^[^/\s]+\/[^/\s]+$/.test(name)))
     throw new ConfigError(
       `GPU_GRAPHS must be all, or a list such as syrinx-en/decoder,syrinx-en/frames, not "${raw}"` +
@@ -173,13 +176,12 @@ export type GpuConfig = ReturnType<typeof gpuConfig>;
 
 /** `NAME=voice,NAME=voice`: names of other services for our voices. The packs are read later, so voices are not checked here. */
 const voiceNames = (env: Environment, name: string): ReadonlyMap<string, string> => {
-  const raw = nonEmpty(env, name, '');
   const names = new Map<string, string>();
-  for (const part of raw === '' ? [] : raw.split(',')) {
+  for (const part of listed(env, name)) {
     const [id = '', voice = '', ...more] = part.split('=').map((piece) => piece.trim());
     if (id === '' || voice === '' || more.length > 0 || names.has(id))
       throw new ConfigError(
-        `${name} must be a list such as alloy=rook_conv,nova=wren_conv, each name once, not "${raw}"`,
+        `${name} must be a list such as alloy=rook_conv,nova=wren_conv, each name once, not "${env[name]?.trim()}"`,
       );
     names.set(id, voice);
   }
@@ -201,16 +203,13 @@ const isLoopback = (host: string): boolean =>
 
 /** Addresses and networks, separated by commas. */
 const networks = (env: Environment, name: string): readonly string[] => {
-  const listed = nonEmpty(env, name, '')
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
-  const wrong = listed.find((part) => !isNetwork(part));
+  const given = listed(env, name).filter((part) => part !== '');
+  const wrong = given.find((part) => !isNetwork(part));
   if (wrong !== undefined)
     throw new ConfigError(
       `${name} must be addresses or networks such as 192.168.1.7,192.168.1.0/24, not "${wrong}"`,
     );
-  return listed;
+  return given;
 };
 
 /** Its clients have no keys. So other machines may use it only if the operator names them, and the account that pays. */

@@ -19,20 +19,19 @@ const json = (value: unknown): Pick<ErrorRow, 'contentType' | 'body'> => ({
   body: JSON.stringify(value),
 });
 
+/** The same words in a body and on a WebSocket. */
+const worded = <Text extends string>(status: number, text: Text) => ({
+  status,
+  ...json({ error: text }),
+  socketText: text,
+});
+
 export const errors = {
   keyMissing: { status: 401, ...json({ error: 'Invalid or missing API key' }) },
   /** Not in the shape of a key. */
   keyMalformed: { status: 401, ...json({ error: 'Invalid or missing API key' }) },
-  keyUnknown: {
-    status: 401,
-    ...json({ error: 'INVALID_API_KEY' }),
-    socketText: 'INVALID_API_KEY',
-  },
-  creditExhausted: {
-    status: 402,
-    ...json({ error: 'INSUFFICIENT_CREDITS' }),
-    socketText: 'INSUFFICIENT_CREDITS',
-  },
+  keyUnknown: worded(401, 'INVALID_API_KEY'),
+  creditExhausted: worded(402, 'INSUFFICIENT_CREDITS'),
   methodNotAllowed: { status: 405, ...json({ detail: 'Method Not Allowed' }) },
   bodyUnreadable: {
     status: 400,
@@ -63,33 +62,13 @@ export const errors = {
     socketText: 'Internal Server Error',
   },
   /** The process drains, a budget is exhausted, or the store fails: come back later. */
-  unavailable: {
-    status: 503,
-    ...json({ error: 'Service unavailable' }),
-    socketText: 'Service unavailable',
-  },
+  unavailable: worded(503, 'Service unavailable'),
   /** The machine is at its capacity: speech for one more listener would come late. */
-  overloaded: {
-    status: 503,
-    ...json({ error: 'Service unavailable' }),
-    socketText: 'Service unavailable',
-  },
+  overloaded: worded(503, 'Service unavailable'),
   /** Too much unspoken text on this WebSocket, or on all of them: send more when some of it is spoken. */
-  textExhausted: {
-    status: 503,
-    ...json({ error: 'Too much text is waiting' }),
-    socketText: 'Too much text is waiting',
-  },
-  flushesExhausted: {
-    status: 503,
-    ...json({ error: 'Too many flushes are waiting' }),
-    socketText: 'Too many flushes are waiting',
-  },
-  contextsExhausted: {
-    status: 503,
-    ...json({ error: 'Too many contexts are open' }),
-    socketText: 'Too many contexts are open',
-  },
+  textExhausted: worded(503, 'Too much text is waiting'),
+  flushesExhausted: worded(503, 'Too many flushes are waiting'),
+  contextsExhausted: worded(503, 'Too many contexts are open'),
   /** A context was idle with a voice of an older generation, or kept a reload waiting. */
   voiceRetired: {
     status: 503,

@@ -345,7 +345,7 @@ t.test('the documents name every variable, every status and every command', (t) 
     variables.filter((name) => !readme.includes(`\`${name}\``)),
     [],
   );
-  const statuses = [...readSource('src/errors.ts').matchAll(/status: (\d{3})/g)].map(
+  const statuses = [...readSource('src/errors.ts').matchAll(/(?:status: |worded\()(\d{3})/g)].map(
     ([, status]) => status ?? '',
   );
   t.strictSame(
