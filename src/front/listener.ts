@@ -7,7 +7,7 @@
  * heap. So a renewal builds another app that listens on the same port, and then the older app stops listening: the port is
  * never closed, and connections stay where they are.
  */
-import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import { createServer as createNetServer, type AddressInfo, type Server } from 'node:net';
 import { Buckets } from '../buckets.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -58,16 +58,35 @@ export class ListenError extends Error {
   }
 }
 
-/** Asks the system whether an address is available, and why not: the library does not say. */
-const probe = (host: string, port: number): Promise<{ port: number } | { code: string }> =>
-  new Promise((resolve) => {
-    const server = createNetServer();
-    server.once('error', (error: NodeJS.ErrnoException) => resolve({ code: error.code ?? error.message }));
+/**
+ * Listens with a server of Node's.
+ *
+ * @param onFault called for each later fault, such as too many open files: without a listener it would end the process
+ * @returns the port @throws {ListenError}
+ */
+export const listenWith = (
+  server: Server,
+  { host, port, variables }: Pick<ListenerParts, 'host' | 'port' | 'variables'>,
+  onFault: (error: NodeJS.ErrnoException) => void,
+): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', ({ code, message }: NodeJS.ErrnoException) =>
+      reject(new ListenError(host, port, code ?? message, variables)),
+    );
     server.listen({ host, port, exclusive: true }, () => {
-      const found = (server.address() as AddressInfo).port;
-      server.close(() => resolve({ port: found }));
+      server.removeAllListeners('error');
+      server.on('error', onFault);
+      resolve((server.address() as AddressInfo).port);
     });
   });
+
+/** Asks the system whether an address is available, and why not: the library does not say. @throws {ListenError} */
+const probe = async (parts: Pick<ListenerParts, 'host' | 'port' | 'variables'>): Promise<number> => {
+  const server = createNetServer();
+  const port = await listenWith(server, parts, () => undefined);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+};
 
 /** Whose handshakes are counted: the last ones. */
 const ADDRESSES_MAX = 4_096;
@@ -120,13 +139,13 @@ export class Listener {
 
   /** @returns the port, chosen by the system if the configured one is 0 @throws {ListenError} */
   async listen(): Promise<number> {
-    const { host, port } = this.#parts;
+    const { host, port, variables } = this.#parts;
     // A shared port could be another process's, and the library shares no port that the system picks.
-    const probed = this.#isShared ? await probe(host, port) : { port };
-    if ('port' in probed) this.#socket = listenOn(this.#newest.app, host, probed.port, this.#isShared);
+    const available = this.#isShared ? await probe(this.#parts) : port;
+    this.#socket = listenOn(this.#newest.app, host, available, this.#isShared);
     if (this.#socket !== null) return localPort(this.#socket);
-    const refused = 'code' in probed ? probed : await probe(host, port);
-    throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE', this.#parts.variables);
+    await probe(this.#parts);
+    throw new ListenError(host, port, 'EADDRINUSE', variables);
   }
 
   /**

@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 import { hostNameOf, isOwnName } from '../address.js';
 import { describeFault } from '../fault.js';
 import { ConnectionPool, type Connections } from '../front/connections.js';
-import { ListenError } from '../front/listener.js';
+import { listenWith } from '../front/listener.js';
 import { healthAnswer, readyAnswer, type Readiness } from '../front/specification.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
@@ -104,17 +104,11 @@ export class OpsServer {
   /** @throws {ListenError} names the variables that set the address */
   static async listen(parts: OpsServerParts): Promise<OpsServer> {
     const ops = new OpsServer(parts);
-    const { host, port } = parts;
-    await new Promise<void>((resolve, reject) => {
-      ops.#server.once('error', (error: NodeJS.ErrnoException) => {
-        reject(
-          new ListenError(host, port, error.code ?? error.message, { host: 'OPS_HOST', port: 'OPS_PORT' }),
-        );
-      });
-      ops.#server.listen({ host, port, exclusive: true }, resolve);
-    });
-    ops.#server.removeAllListeners('error');
-    ops.#server.on('error', (error) => parts.log.error(describeFault(error), 'ops listener failed'));
+    const { host, log, port } = parts;
+    const variables = { host: 'OPS_HOST', port: 'OPS_PORT' };
+    await listenWith(ops.#server, { host, port, variables }, (error) =>
+      log.error(describeFault(error), 'ops listener failed'),
+    );
     return ops;
   }
 

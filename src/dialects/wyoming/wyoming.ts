@@ -2,12 +2,12 @@
  * The listener for the Wyoming protocol of Home Assistant, over TCP. The protocol has no keys. So the listener serves only
  * allowed addresses, and charges one account. If other machines reach it, it announces itself to them (mDNS, DNS-SD).
  */
-import { type BlockList, createServer, isIPv6, type AddressInfo, type Server, type Socket } from 'node:net';
+import { type BlockList, createServer, isIPv6, type Server, type Socket } from 'node:net';
 import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { WyomingConfig } from '../../config.js';
 import type { Connections } from '../../front/connections.js';
 import { CountedWarning } from '../../front/counted-warning.js';
-import { ListenError } from '../../front/listener.js';
+import { listenWith } from '../../front/listener.js';
 import type { FurtherListener } from '../../front/server.js';
 import { networkList, networkOf } from '../../network.js';
 import type { DialectParts } from '../http-listener.js';
@@ -42,23 +42,14 @@ class WyomingListener {
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
-  listen(): Promise<number> {
-    const { host, port } = this.#config;
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', (error: NodeJS.ErrnoException) =>
-        reject(new ListenError(host, port, error.code ?? error.message, variables)),
-      );
-      this.#server.listen({ host, port, exclusive: true }, () => {
-        const failures = new CountedWarning(this.#parts.shared.services);
-        // Such as too many open files. Without a listener it would end the process.
-        this.#server.on('error', (error: NodeJS.ErrnoException) =>
-          failures.add({ errorCode: error.code }, 'a connection to the Wyoming port could not be accepted'),
-        );
-        const bound = (this.#server.address() as AddressInfo).port;
-        if (this.#config.isReachable) this.#announce(bound);
-        resolve(bound);
-      });
-    });
+  async listen(): Promise<number> {
+    const { host, isReachable, port } = this.#config;
+    const failures = new CountedWarning(this.#parts.shared.services);
+    const bound = await listenWith(this.#server, { host, port, variables }, ({ code }) =>
+      failures.add({ errorCode: code }, 'a connection to the Wyoming port could not be accepted'),
+    );
+    if (isReachable) this.#announce(bound);
+    return bound;
   }
 
   /** It has no TLS. */
