@@ -4,7 +4,7 @@ import type { TlsFiles } from '../config.js';
 import type { Log } from '../log.js';
 import { monotonicMs } from '../monotonic.js';
 import { readRegular } from '../regular-file.js';
-import { createTlsApp, type TemplatedApp } from './uws.js';
+import { createApp, type TemplatedApp } from './uws.js';
 
 /** The certificate or the key cannot be used. The message is one line for the operator. */
 export class CertificateError extends Error {
@@ -120,7 +120,7 @@ export const doubtOf = ({ validFrom, validTo }: Certificate, now: Date): string 
  */
 export const appWith = ({ files }: Certificate): TemplatedApp => {
   try {
-    return createTlsApp(files);
+    return createApp(files);
   } catch {
     throw notServed(files.certPath);
   }

@@ -108,6 +108,10 @@ export class ConnectionPool {
 /** The connections of one listener. */
 export class Connections {
   readonly max: number;
+  /** Those of all listeners. */
+  readonly strangers: Holders<string>;
+  readonly known: Latest<string, true>;
+  readonly accounts: Holders<Member>;
   readonly #pool: ConnectionPool;
   open = 0;
   /** Those of them that are WebSockets. */
@@ -116,14 +120,7 @@ export class Connections {
   constructor(pool: ConnectionPool, max: number) {
     this.#pool = pool;
     this.max = max;
-  }
-
-  get strangers(): Holders<string> {
-    return this.#pool.strangers;
-  }
-
-  get known(): Latest<string, true> {
-    return this.#pool.known;
+    ({ strangers: this.strangers, known: this.known, accounts: this.accounts } = pool);
   }
 
   /** @returns why a connection from this address may not stay; `null`: it may */
@@ -135,10 +132,6 @@ export class Connections {
 
   get isCrowded(): boolean {
     return this.#pool.isCrowded;
-  }
-
-  get accounts(): Holders<Member> {
-    return this.#pool.accounts;
   }
 
   /** @returns whether an account's requests, counted already, may all stay */

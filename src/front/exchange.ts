@@ -44,6 +44,17 @@ const REQUEST_BYTES = 10_000;
  */
 export type Outcome = 'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'body-late' | 'revoked';
 
+/** An answer that is known whole. */
+export interface Reply {
+  readonly status: number;
+  /** `null` for an empty body. */
+  readonly contentType: string | null;
+  readonly body: string | Uint8Array;
+  readonly headers?: readonly Header[] | undefined;
+  /** Close the connection after it: at once, so only if no more of the body is on its way. */
+  readonly close?: boolean;
+}
+
 export class Exchange implements InFlight {
   readonly id: string;
   readonly route: string;
@@ -275,10 +286,10 @@ export class Exchange implements InFlight {
     this.onOver(() => turn.drop(waiting));
   }
 
-  /** Sends a whole answer, and the exchange is over. @param write see `corked` */
-  answer(write: (res: HttpResponse) => void): void {
+  /** Sends a whole answer, and the exchange is over. */
+  answer(answer: Reply): void {
     if (this.isOver) return;
-    this.corked(write);
+    this.#writeWhole(answer, answer.close);
     this.finish();
   }
 
@@ -286,7 +297,7 @@ export class Exchange implements InFlight {
    * Writes status line and headers. Call it once, in `corked`.
    * @param headers our own names and values, never a client's: the library does not filter CR and LF (of a trace, see
    * trace.ts)
-   * @param close `endWhole` will close the connection
+   * @param close the end of the answer will close the connection
    */
   writeHead(
     status: number,
@@ -310,18 +321,18 @@ export class Exchange implements InFlight {
       if (!headers.some(([given]) => given === name)) this.#res.writeHeader(name, value);
   }
 
-  /**
-   * Ends a response whose body is known. Call it in `corked`, after `writeHead`. HEAD gets the content length of GET.
-   * @param close closes the connection afterwards
-   */
-  endWhole(res: HttpResponse, body: Uint8Array | string, close = false): void {
-    if (this.method !== 'head') res.end(body, close);
-    else if (close) res.end('', true);
-    else {
-      // With an argument, `endWithoutBody` breaks the next request.
-      res.writeHeader('content-length', String(Buffer.byteLength(body)));
-      res.endWithoutBody();
-    }
+  /** Writes a whole answer. HEAD gets the content length of GET. @param close closes the connection afterwards */
+  #writeWhole({ status, contentType, body, headers }: Reply, close = this.isLastOfConnection): void {
+    this.corked((res) => {
+      this.writeHead(status, contentType, headers, close);
+      if (this.method !== 'head') res.end(body, close);
+      else if (close) res.end('', true);
+      else {
+        // With an argument, `endWithoutBody` breaks the next request.
+        res.writeHeader('content-length', String(Buffer.byteLength(body)));
+        res.endWithoutBody();
+      }
+    });
   }
 
   /**
@@ -404,13 +415,8 @@ export class Exchange implements InFlight {
       this.drop('failed');
       return;
     }
-    const { status, contentType, body } = this.services.errors.of('internal');
     try {
-      this.corked((res) => {
-        const close = this.isLastOfConnection;
-        this.writeHead(status, contentType, [], close);
-        this.endWhole(res, body, close);
-      });
+      this.#writeWhole(this.services.errors.of('internal'));
       this.#over('failed');
     } catch {
       this.drop('failed');

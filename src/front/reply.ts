@@ -5,18 +5,10 @@ import type { ErrorCode } from '../errors.js';
 import { refusalOf, type RefusalReason } from '../metrics.js';
 import type { ActiveKey } from '../store/store.js';
 import type { Header } from './cors.js';
-import type { Exchange } from './exchange.js';
+import type { Exchange, Reply } from './exchange.js';
 import { HEAD_BYTES_MAX, piecesSource, ResponseSender } from './response-sender.js';
 
-export interface Reply {
-  readonly status: number;
-  /** `null` for an empty body. */
-  readonly contentType: string | null;
-  readonly body: string | Uint8Array;
-  readonly headers?: readonly Header[];
-  /** Close the connection after it: at once, so only if no more of the body is on its way. */
-  readonly close?: boolean;
-}
+export type { Reply } from './exchange.js';
 
 /** Seconds in every 503. Its cause may end that soon; the service cannot know when it ends. */
 const RETRY_AFTER: Header = ['retry-after', '1'];
@@ -45,11 +37,8 @@ const send = (exchange: Exchange, answer: Reply): void => {
       new ResponseSender(exchange, { status, contentType, headers }, piecesSource([bytes]));
     return;
   }
-  exchange.answer((res) => {
-    const close = answer.close === true || exchange.isLastOfConnection;
-    exchange.writeHead(status, contentType, headers, close);
-    exchange.endWhole(res, bytes, close);
-  });
+  const close = answer.close === true || exchange.isLastOfConnection;
+  exchange.answer({ status, contentType, body: bytes, headers, close });
 };
 
 export const reply = (exchange: Exchange, answer: Reply): void =>

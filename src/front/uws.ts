@@ -10,6 +10,7 @@ import type {
   us_socket_context_t,
   WebSocket,
 } from 'uWebSockets.js';
+import type { TlsFiles } from '../config.js';
 
 /**
  * Bytes of a request's head; a longer one is answered 431. The library reads it when it is loaded. Its default, 4,096, is too
@@ -92,22 +93,15 @@ export const spareOf = (req: Pick<HttpRequest, 'getCaseSensitiveMethod'>): HttpR
   return own;
 };
 
-/** An app without the library's name in its responses. Its handlers but the spare's are for any method. */
-export const createApp = (): TemplatedApp => {
-  native._cfg('silent');
-  return withSpares(native.App());
-};
-
 /**
- * The same with TLS 1.2 and 1.3. The certificate's file may hold its chain.
+ * An app without the library's name in its responses. Its handlers but the spare's are for any method.
  *
+ * @param files with them it serves TLS 1.2 and 1.3. The certificate's file may hold its chain
  * @throws if the library refuses the files
  */
-export const createTlsApp = (files: {
-  readonly certPath: string;
-  readonly keyPath: string;
-}): TemplatedApp => {
+export const createApp = (files?: TlsFiles): TemplatedApp => {
   native._cfg('silent');
+  if (files === undefined) return withSpares(native.App());
   return withSpares(
     native.SSLApp({
       cert_file_name: files.certPath,

@@ -98,7 +98,7 @@ export class World {
       if (peer.isOver) continue;
       if (!peer.wire.isEmpty) throw new Error('a frame was lost');
       if (peer.contexts.size > 0) throw new Error('a context does not end');
-      if (peer.session.holdsSlot) throw new Error('a socket keeps its slot');
+      if (peer.lease.isHeld) throw new Error('a socket keeps its slot');
       peer.socket.close();
       this.#check(peer, ['client']);
     }
@@ -306,10 +306,10 @@ export class World {
       throw new Error(`charged ${lease.settledCharacters} for ${wire.sentCharacters} that were sent`);
     if (session.contexts !== peer.contexts.size) throw new Error(`${session.contexts} contexts`);
     const contexts = [...peer.contexts.values()];
-    if (!session.holdsSlot && contexts.some(({ below }) => below.hasSegment))
+    if (!lease.isHeld && contexts.some(({ below }) => below.hasSegment))
       throw new Error('speech without a slot');
     // It is given back at the next beat at the latest.
-    if (step?.act === 'pass' && session.holdsSlot && contexts.every(({ below }) => below.activity === 'idle'))
+    if (step?.act === 'pass' && lease.isHeld && contexts.every(({ below }) => below.activity === 'idle'))
       throw new Error('an idle socket holds a slot');
     if (
       step?.act === 'pass' &&
@@ -331,7 +331,7 @@ export class World {
       'reader-stalled': this.#nowMs - peer.takenMs >= bounds.readerStallMsMax,
       drained: allowed.includes('shut down')
         ? wire.isEmpty
-        : this.#draining && wire.isEmpty && !peer.isClosing && !session.holdsSlot,
+        : this.#draining && wire.isEmpty && !peer.isClosing && !lease.isHeld,
       revoked: allowed.includes('revoked') && socket.closed?.code === 1008,
       client: allowed.includes('client'),
       failed: allowed.includes('failed'),
@@ -342,13 +342,13 @@ export class World {
     }
     for (const below of peer.everyContext)
       if (!below.released) throw new Error('a context outlives its socket');
-    if (session.contexts > 0 || session.holdsSlot) throw new Error('a socket that is over keeps something');
+    if (session.contexts > 0 || lease.isHeld) throw new Error('a socket that is over keeps something');
     if (lease.settledCharacters > wire.sentCharacters) throw new Error('charged for what was not sent');
     peer.contexts.clear();
   }
 
   #checkBooks(): void {
-    const held = this.#peers.filter(({ session }) => session.holdsSlot);
+    const held = this.#peers.filter(({ lease }) => lease.isHeld);
     if (this.#books.slots !== held.length) throw new Error(`${this.#books.slots} slots for ${held.length}`);
     if (this.#held !== held.length) throw new Error(`${this.#held} leases counted of ${held.length}`);
     const unspoken = held.reduce((sum, peer) => sum + peer.unspoken, 0);

@@ -110,18 +110,9 @@ export class Session {
     });
   }
 
-  get keyId(): number {
-    return this.#parts.use.key.keyId;
-  }
-
   /** Contexts whose ids are in use. */
   get contexts(): number {
     return this.#contexts.size;
-  }
-
-  /** Whether it holds a slot of its key. */
-  get holdsSlot(): boolean {
-    return this.#parts.lease.isHeld;
   }
 
   /** Runs a callback. An exception ends this socket and no other. */
@@ -256,10 +247,10 @@ export class Session {
     this.#contexts.clear();
     this.#outbox.close();
     this.#parts.lease.giveBack();
-    const { clock, id, lease, log, onOver, route, trace } = this.#parts;
+    const { clock, id, lease, log, onOver, route, trace, use } = this.#parts;
     log.info(
       {
-        ...{ requestId: id, ...traceFields(trace), keyId: this.keyId, route, code, cause },
+        ...{ requestId: id, ...traceFields(trace), keyId: use.key.keyId, route, code, cause },
         ...{ spokenCharacters: lease.settledCharacters, status: 101, outcome: outcome ?? 'client' },
         ...{ contexts: this.#openedContexts, frames: this.#frames, characters: this.#characters },
         ...this.#firstAudio?.fields(this.#firstTextMs),
