@@ -38,7 +38,7 @@ import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, heapBytes, HeapTrim, pssBytes, residentBytes } from './process.js';
 import { OpsServer } from './ops/ops-server.js';
 import { logPlan, planConfigOf, planFor, type Plan } from './plan.js';
-import { readNextVoices } from './plan-reload.js';
+import { checkReload, readingBounds } from './plan-reload.js';
 
 export interface AppParts {
   readonly config: Config;
@@ -225,10 +225,17 @@ export class App {
             opened.wyomingPayer,
           ),
       });
-      const readNext = (): Promise<Voices> => {
+      const readNext = async (): Promise<Voices> => {
         const { loadedPacks } = dispatcher.threads.generations.current;
-        const read = (within: Bounds) => readVoices({ ...packsData, bounds: within }, packsEntry);
-        return readNextVoices(plan, planned, loadedPacks, read);
+        const within = readingBounds(plan, planned, loadedPacks);
+        const next = await readVoices({ ...packsData, bounds: within }, packsEntry);
+        try {
+          checkReload(plan, planned, loadedPacks, next.packs);
+          return next;
+        } catch (error) {
+          next.release();
+          throw error;
+        }
       };
       dispatcher.threads.generations.on('pack-hung', (stamp, fault) => {
         try {

@@ -10,22 +10,18 @@ export interface Machine {
 
 const CGROUP_ROOT = '/sys/fs/cgroup';
 
-/** @returns the number in the file; `null` if there is no such file, or for `max` */
-const readNumber = (path: string): number | null => {
-  try {
-    const text = readFileSync(path, 'utf8').trim();
-    return /^\d+$/.test(text) ? Number(text) : null;
-  } catch {
-    return null;
-  }
-};
-
 const readText = (path: string): string => {
   try {
     return readFileSync(path, 'utf8');
   } catch {
     return '';
   }
+};
+
+/** @returns the number in the file; `null` if there is no such file, or for `max` */
+const readNumber = (path: string): number | null => {
+  const text = readText(path).trim();
+  return /^\d+$/.test(text) ? Number(text) : null;
 };
 
 /**

@@ -64,29 +64,3 @@ export const checkReload = (
         'give it more memory',
     );
 };
-
-interface NextVoices {
-  readonly packs: readonly PlannedPack[];
-  readonly release: () => void;
-}
-
-/**
- * Reads the next voices.
- *
- * @throws {MachineError} if they do not fit
- */
-export const readNextVoices = async <Next extends NextVoices>(
-  plan: Plan,
-  config: PlanConfig,
-  current: readonly PlannedPack[],
-  read: (bounds: Bounds) => Promise<Next>,
-): Promise<Next> => {
-  const next = await read(readingBounds(plan, config, current));
-  try {
-    checkReload(plan, config, current, next.packs);
-    return next;
-  } catch (error) {
-    next.release();
-    throw error;
-  }
-};
