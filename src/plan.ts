@@ -50,22 +50,7 @@ export interface Plan {
   readonly memoryMaxBytes: number;
 }
 
-export type PlanConfig = Pick<
-  Config,
-  | 'synthesisThreads'
-  | 'synthesisThreadsGiven'
-  | 'actorThreads'
-  | 'memoryMaxMiB'
-  | 'packsLoadedMax'
-  | 'contextsMax'
-  | 'socketsMax'
-  | 'socketsPerKey'
-  | 'keysPerAccountMax'
-  | 'tls'
-  | 'console'
-  | 'gpu'
-  | 'openAi'
-> & {
+export type PlanConfig = Config & {
   /** What runs the models. */
   readonly provider: Provider;
   /** There is a folder of lexicons. */
@@ -76,11 +61,7 @@ export type PlanConfig = Pick<
  * The configuration for what runs the models. For WebGPU there is one synthesis thread: onnxruntime has one device for a process,
  * and two threads that use it at once end the process.
  */
-export const planConfigOf = (
-  config: Config,
-  provider: Provider,
-  hasLexicons: boolean,
-): Config & PlanConfig => ({
+export const planConfigOf = (config: Config, provider: Provider, hasLexicons: boolean): PlanConfig => ({
   ...config,
   ...{ provider, hasLexicons },
   ...(provider === 'webgpu' && { synthesisThreads: 1 }),

@@ -1,8 +1,9 @@
 /** Turns the bytes of a request body into a JSON value, or into the refusal that answers it. */
 import { isUtf8 } from 'node:buffer';
 import { errors } from '../errors.js';
-import { jsonInvalid, missing, notAnObject, validationBody, type ApiBounds, type Issue } from './issues.js';
+import { jsonInvalid, missing, notAnObject, validationBody, type Issue } from './issues.js';
 import { scanJson, textOf } from './json.js';
+import type { Bounds } from '../limits.js';
 
 /** The response to a request that is not valid. Its body is `application/json`. */
 export interface Refusal {
@@ -13,7 +14,7 @@ export interface Refusal {
 
 export type JsonBody = { readonly ok: true; readonly value: unknown } | Refusal;
 
-export const refuse = (issues: readonly Issue[], bounds: ApiBounds): Refusal => ({
+export const refuse = (issues: readonly Issue[], bounds: Bounds): Refusal => ({
   ok: false,
   status: 422,
   body: validationBody(issues, bounds),
@@ -55,7 +56,7 @@ export const parseJson = (text: string): { readonly value: unknown } | { readonl
 export const parseJsonBody = (
   bytes: Uint8Array,
   contentType: string | undefined,
-  bounds: ApiBounds,
+  bounds: Bounds,
   before: readonly Issue[] = [],
 ): JsonBody => {
   const refuseFor = (issue: Issue): Refusal => refuse([...before, issue], bounds);

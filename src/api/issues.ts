@@ -6,20 +6,6 @@ import type { IValidation } from 'typia';
 import type { Bounds } from '../limits.js';
 import { Quotes } from './quoted.js';
 
-/** The bounds of what a client may send in a body or a frame, and of how it is refused. */
-export type ApiBounds = Pick<
-  Bounds,
-  | 'bodyDepthMax'
-  | 'bodyTokensMax'
-  | 'validationItemsMax'
-  | 'quotedBytesMax'
-  | 'socketIdMax'
-  | 'socketTextBytesMax'
-  | 'socketFrameDepthMax'
-  | 'socketFrameTokensMax'
-  | 'socketFrameBytesMax'
->;
-
 export type Loc = readonly (string | number)[];
 
 export interface Issue {
@@ -131,7 +117,7 @@ export const issuesOf = (
   errors: IValidation.IError[],
   whole: unknown,
   loc: Loc,
-  { validationItemsMax }: ApiBounds,
+  { validationItemsMax }: Bounds,
 ): Issue[] => {
   const issues: Issue[] = [];
   const arrays = new Set<unknown>();
@@ -155,7 +141,7 @@ export const extraIssues = (
   value: unknown,
   fields: readonly string[],
   loc: Loc,
-  { validationItemsMax }: ApiBounds,
+  { validationItemsMax }: Bounds,
 ): Issue[] =>
   isObject(value)
     ? Object.keys(value)
@@ -184,7 +170,7 @@ const serialise = (issue: Issue, loc: Loc, quotes: Quotes): string => {
  * @returns the JSON of a 422 body, with item keys in the order type, loc, msg, input, ctx. It has at most
  * `validationItemsMax` items, and leaves out an `input` beyond `quotedBytesMax`, so it stays small whatever the client sent.
  */
-export const validationBody = (issues: readonly Issue[], bounds: ApiBounds): string => {
+export const validationBody = (issues: readonly Issue[], bounds: Bounds): string => {
   const quotes = new Quotes(bounds);
   const shown = issues.slice(0, bounds.validationItemsMax);
   // Names come before values: without its name, an unknown key cannot be found.

@@ -1,7 +1,6 @@
 /** The OpenAPI 3.1 description of the service, and the answers that several of its operations share. */
 import { errors, type ErrorCode } from '../errors.js';
 import { unknownVoice } from './error-shape.js';
-import type { ApiBounds } from './issues.js';
 import {
   jsonContent,
   commonHeaders,
@@ -13,6 +12,7 @@ import {
 } from './openapi-parts.js';
 import { operations, type Operation } from './operations.js';
 import { parseSpeechRequest } from './speech-request.js';
+import type { Bounds } from '../limits.js';
 
 /** The version of the contract, not of a release. */
 const DOCUMENT_VERSION = '0.1.0';
@@ -27,7 +27,7 @@ const fixed = (description: string, schema: SchemaName, ...codes: readonly Error
 });
 
 /** A request with several faults, and its answer. */
-const invalid = (voice: string, bounds: ApiBounds): Json => {
+const invalid = (voice: string, bounds: Bounds): Json => {
   const body = {
     voice,
     response_format: { encoding: 'mp3', sample_rate: 8000 },
@@ -39,10 +39,7 @@ const invalid = (voice: string, bounds: ApiBounds): Json => {
   return JSON.parse(result.body) as Json;
 };
 
-const sharedResponses = (
-  speakerIds: readonly string[],
-  bounds: ApiBounds,
-): Readonly<Record<string, Json>> => ({
+const sharedResponses = (speakerIds: readonly string[], bounds: Bounds): Readonly<Record<string, Json>> => ({
   BadRequest: fixed(
     'The body is not UTF-8 or nests too deeply, or the request is malformed.',
     'DetailBody',
@@ -122,7 +119,7 @@ const pathsOf = (described: Readonly<Record<string, Operation>>, speakerIds: rea
  * @param speakerIds the catalogue, not empty, for examples
  * @returns a new document
  */
-export const openApiDocument = (speakerIds: readonly string[], bounds: ApiBounds): Json => ({
+export const openApiDocument = (speakerIds: readonly string[], bounds: Bounds): Json => ({
   openapi: '3.1.0',
   info: {
     title: 'syrinx',

@@ -15,12 +15,12 @@ import {
   notAnInteger,
   notAString,
   valueError,
-  type ApiBounds,
   type Issue,
   type Loc,
 } from './issues.js';
 import type { MarkedText } from '../text/replacements.js';
 import type { AskedSettings, Temperature } from './speech-settings.js';
+import type { Bounds } from '../limits.js';
 
 /** A whole number; its bounds depend on the encoding, whose row has them with messages that name it. */
 export type WholeNumber = number & tags.MultipleOf<1>;
@@ -96,7 +96,7 @@ const formatFields: readonly string[] = [
 ] satisfies (keyof ResponseFormatBody)[];
 
 /** Items of fields whose types are right and whose values the table of formats refuses. */
-export const formatIssues = (fields: FormatFields, loc: Loc, bounds: ApiBounds): Issue[] => {
+export const formatIssues = (fields: FormatFields, loc: Loc, bounds: Bounds): Issue[] => {
   const resolved = resolveFormat(fields, bounds);
   const faults = resolved.ok ? [] : resolved.faults;
   return faults.map(({ field, message, value }) => valueError([...loc, field], value, message));
@@ -105,7 +105,7 @@ export const formatIssues = (fields: FormatFields, loc: Loc, bounds: ApiBounds):
 const FORMAT: Loc = ['body', 'response_format'];
 
 /** What the table of formats adds to the items of wrong types. */
-const formatIssuesOf = (wanted: unknown, typeIssues: readonly Issue[], bounds: ApiBounds): Issue[] => {
+const formatIssuesOf = (wanted: unknown, typeIssues: readonly Issue[], bounds: Bounds): Issue[] => {
   if (typeof wanted === 'string') return formatIssues({ encoding: wanted }, FORMAT, bounds);
   if (!isObject(wanted)) return [];
   if (!typeIssues.some(({ loc }) => loc[1] === FORMAT[1])) return formatIssues(wanted, FORMAT, bounds);
@@ -130,7 +130,7 @@ const byPlace = ({ loc: one }: Issue, { loc: other }: Issue): number =>
   placeIn(formatFields, one[2]) - placeIn(formatFields, other[2]);
 
 /** @param body a JSON value that is not a valid speech request */
-const refuseBody = (body: unknown, bounds: ApiBounds): Refusal => {
+const refuseBody = (body: unknown, bounds: Bounds): Refusal => {
   const checked = validate(body);
   const typeIssues = checked.success ? [] : issuesOf(checked.errors, body, ['body'], bounds);
   const format = isObject(body) ? body['response_format'] : undefined;
@@ -148,7 +148,7 @@ const refuseBody = (body: unknown, bounds: ApiBounds): Refusal => {
 export const parseSpeechRequest = (
   bytes: Uint8Array,
   contentType: string | undefined,
-  bounds: ApiBounds,
+  bounds: Bounds,
 ): SpeechRequestResult => {
   const json = parseJsonBody(bytes, contentType, bounds);
   if (!json.ok) return json;

@@ -4,8 +4,9 @@
  */
 import typia, { type tags } from 'typia';
 import { parseJsonBody, refuse, type Refusal } from './body.js';
-import { isObject, issuesOf, missing, type ApiBounds } from './issues.js';
+import { isObject, issuesOf, missing } from './issues.js';
 import type { SpeechRequest } from './speech-request.js';
+import type { Bounds } from '../limits.js';
 
 /** The rate of a `voice-request` that names none, in Hz. */
 export const PLATFORM_DEFAULT_SAMPLE_RATE_HZ = 24_000;
@@ -52,7 +53,7 @@ export const parseVoicePlatform = (
   bytes: Uint8Array,
   contentType: string | undefined,
   voice: string | null,
-  bounds: ApiBounds,
+  bounds: Bounds,
 ): VoicePlatformResult => {
   const queryIssues = voice === null ? [missing(['query', 'voice'], null)] : [];
   const json = parseJsonBody(bytes, contentType, bounds, queryIssues);

@@ -5,12 +5,13 @@
 import typia, { type IValidation } from 'typia';
 import { parseJson } from './body.js';
 import { DEFAULT_SOCKET_ENCODING, resolveFormat, type AudioFormat } from './formats.js';
-import { isObject, issuesOf, locOf, type ApiBounds, type Issue, type JsonObject } from './issues.js';
+import { isObject, issuesOf, locOf, type Issue, type JsonObject } from './issues.js';
 import { Quotes } from './quoted.js';
 import { scanJson, textOf, type JsonScan } from './json.js';
 import { formatIssues, type ResponseFormatBody } from './speech-request.js';
 import type { AskedSettings, Temperature } from './speech-settings.js';
 import type { MarkedText } from '../text/replacements.js';
+import type { Bounds } from '../limits.js';
 
 /** `null` counts as absent: the client names no context. */
 type Id = string | null;
@@ -83,7 +84,7 @@ export type ClientFrameResult =
 const FAULTS_SHOWN_MAX = 5;
 
 /** The first faults of a frame, each with the path of its field, in one line. */
-export const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string => {
+export const wordIssues = (issues: readonly Issue[], bounds: Bounds): string => {
   const quotes = new Quotes(bounds);
   return issues
     .slice(0, FAULTS_SHOWN_MAX)
@@ -91,7 +92,7 @@ export const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string 
     .join('; ');
 };
 
-const textTooLong = (textName: string, { socketTextBytesMax }: ApiBounds): string =>
+const textTooLong = (textName: string, { socketTextBytesMax }: Bounds): string =>
   `${textName}: String should have at most ${socketTextBytesMax} bytes`;
 
 /** @returns which bound the frame exceeds, apart from its types */
@@ -99,7 +100,7 @@ const boundFault = (
   object: JsonObject,
   textName: string,
   isTextTooLong: boolean,
-  bounds: ApiBounds,
+  bounds: Bounds,
 ): string | null => {
   const { socketIdMax, socketTextBytesMax } = bounds;
   for (const name of ['context_id', 'flush_id']) {
@@ -117,7 +118,7 @@ const boundFault = (
 const scanFault = (
   { excess }: JsonScan,
   textName: string,
-  { socketFrameBytesMax, socketFrameDepthMax, socketFrameTokensMax }: ApiBounds,
+  { socketFrameBytesMax, socketFrameDepthMax, socketFrameTokensMax }: Bounds,
 ): string | null => {
   switch (excess) {
     case null:
@@ -131,7 +132,7 @@ const scanFault = (
   }
 };
 
-const startFrame = (frame: StartContextFrame, bounds: ApiBounds): ClientFrame | readonly Issue[] => {
+const startFrame = (frame: StartContextFrame, bounds: Bounds): ClientFrame | readonly Issue[] => {
   const { voice_id, timestamps, temperature, response_format } = frame.start_context;
   const wanted = response_format ?? { encoding: DEFAULT_SOCKET_ENCODING };
   const resolved = resolveFormat(wanted, bounds);
@@ -145,12 +146,12 @@ const startFrame = (frame: StartContextFrame, bounds: ApiBounds): ClientFrame | 
   };
 };
 
-type FrameReader = (object: JsonObject, bounds: ApiBounds) => ClientFrame | readonly Issue[];
+type FrameReader = (object: JsonObject, bounds: Bounds) => ClientFrame | readonly Issue[];
 
 const reader =
   <Frame>(
     validate: (object: unknown) => IValidation<Frame>,
-    toFrame: (frame: Frame, bounds: ApiBounds) => ClientFrame | readonly Issue[],
+    toFrame: (frame: Frame, bounds: Bounds) => ClientFrame | readonly Issue[],
   ): FrameReader =>
   (object, bounds) => {
     const checked = validate(object);
@@ -182,7 +183,7 @@ const readers: Readonly<Record<string, FrameReader>> = {
 const discriminators = Object.keys(readers);
 
 /** @returns an id of a client's frame; `null` if there is none, or if it is not a string or too long */
-export const idIn = (object: JsonObject, name: string, { socketIdMax }: ApiBounds): string | null => {
+export const idIn = (object: JsonObject, name: string, { socketIdMax }: Bounds): string | null => {
   const value = object[name];
   return typeof value === 'string' && value.length <= socketIdMax ? value : null;
 };
@@ -197,7 +198,7 @@ export const idIn = (object: JsonObject, name: string, { socketIdMax }: ApiBound
 export const readFrame = (
   bytes: Buffer,
   textName: string,
-  bounds: ApiBounds,
+  bounds: Bounds,
 ):
   | { readonly object: JsonObject; readonly fault: string | null }
   | { readonly object: null; readonly fault: string } => {
@@ -223,7 +224,7 @@ export const readFrame = (
 };
 
 /** @param bytes a whole text message */
-export const parseClientFrame = (bytes: Buffer, bounds: ApiBounds): ClientFrameResult => {
+export const parseClientFrame = (bytes: Buffer, bounds: Bounds): ClientFrameResult => {
   const { object, fault } = readFrame(bytes, 'send_text', bounds);
   if (object === null) return { ok: false, reason: fault, contextId: null, flushId: null };
   const refuse = (reason: string): ClientFrameResult => ({

@@ -12,7 +12,6 @@ import type { Refusal } from '../api/body.js';
 import type { ErrorAnswer } from '../api/error-shape.js';
 import type { SpeechRequest } from '../api/speech-request.js';
 import { settingsOf } from '../api/speech-settings.js';
-import type { ApiBounds } from '../api/issues.js';
 import { isWholeFraming, type Frame, type Framing } from '../threads/messages.js';
 import type { FrameSink, Speech } from '../speech/speech.js';
 import { errors } from '../errors.js';
@@ -24,6 +23,7 @@ import type { Exchange } from './exchange.js';
 import { identify, reply, replyError, replyRefused, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import type { Handler } from './routes.js';
+import type { Bounds } from '../limits.js';
 
 export interface SpeechRouteParts {
   readonly speech: Speech;
@@ -45,7 +45,7 @@ export type Asked =
   | (Refusal & Partial<ErrorAnswer> & { readonly reason?: RefusalReason });
 
 /** Parses a whole body. A dialect words its own refusals. */
-export type Parser = (body: Uint8Array, head: RequestHead, bounds: ApiBounds, key: ActiveKey) => Asked;
+export type Parser = (body: Uint8Array, head: RequestHead, bounds: Bounds, key: ActiveKey) => Asked;
 
 type AudioFrame = Extract<Frame, { type: 'audio' }>;
 

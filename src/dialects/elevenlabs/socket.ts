@@ -10,7 +10,7 @@
  */
 import typia from 'typia';
 import type { AudioFormat } from '../../api/formats.js';
-import { issuesOf, type ApiBounds } from '../../api/issues.js';
+import { issuesOf } from '../../api/issues.js';
 import { idIn, readFrame, wordIssues, type ClientFrame } from '../../api/ws-frames.js';
 import type { OpenContexts, SocketAct, SocketErrorReason, SocketProtocol } from '../../front/ws/protocol.js';
 import type { Bounds } from '../../limits.js';
@@ -52,7 +52,7 @@ export interface SocketSettings {
 }
 
 /** The key in the first message, for clients that send no header. */
-export const keyInMessage = (message: Buffer, bounds: ApiBounds): string => {
+export const keyInMessage = (message: Buffer, bounds: Bounds): string => {
   const { object } = readFrame(message, 'text', bounds);
   const keyOf = (name: string): string => {
     const value = object?.[name];
@@ -70,21 +70,19 @@ const textActs = (contextId: string | null, pieces: readonly MarkedText[]): Sock
     ? []
     : [{ type: 'text', contextId, text: pieces.map(({ text }) => text).join(''), pieces }];
 
-type ProtocolBounds = ApiBounds & Pick<Bounds, 'contextsPerSocketMax'>;
-
 export class ElevenLabsProtocol implements SocketProtocol {
   readonly refusalEnds = true;
   readonly flushed = null;
   readonly contextIdleMsMax: number | null;
   readonly framing: SocketFraming;
   readonly #settings: SocketSettings;
-  readonly #bounds: ProtocolBounds;
+  readonly #bounds: Bounds;
   /** Contexts that ended with an error. Texts that were under way to them must not open them again. */
   readonly #failed = new Set<string | null>();
   /** Of open contexts, and of a few that ended. A tag may be split over messages. */
   readonly #tags = new Map<string | null, TagReader>();
 
-  constructor(settings: SocketSettings, bounds: ProtocolBounds) {
+  constructor(settings: SocketSettings, bounds: Bounds) {
     this.framing = settings.isSync ? 'elevenlabs-sync' : 'elevenlabs';
     this.contextIdleMsMax = settings.idleMsMax;
     this.#settings = settings;

@@ -1,6 +1,5 @@
 /** Errors as the OpenAI API words them: `{"error": {"message", "type", "param", "code"}}`. */
 import { unknownVoiceMessage, type ErrorAnswer, type ErrorShape } from '../../api/error-shape.js';
-import type { ApiBounds } from '../../api/issues.js';
 import { quoted } from '../../api/quoted.js';
 import { errors, type ErrorCode } from '../../errors.js';
 import type { Bounds } from '../../limits.js';
@@ -31,7 +30,7 @@ export const invalidRequest = (message: string, param?: string, code?: string): 
 export const unreadableBody = invalidRequest('The body is not JSON in UTF-8, or nests too deeply.');
 
 /** @param id as a client sent it */
-export const modelUnknown = (id: string, bounds: ApiBounds): ErrorAnswer =>
+export const modelUnknown = (id: string, bounds: Bounds): ErrorAnswer =>
   answer(404, {
     message: `The model '${quoted(id, bounds)}' does not exist. GET /v1/models lists those that do.`,
     param: 'model',

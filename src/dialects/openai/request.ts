@@ -7,7 +7,7 @@ import { voicesOf } from '../../accounts/keys.js';
 import { parseJsonBody } from '../../api/body.js';
 import type { ErrorAnswer } from '../../api/error-shape.js';
 import type { AudioFormat } from '../../api/formats.js';
-import { isObject, type ApiBounds } from '../../api/issues.js';
+import { isObject } from '../../api/issues.js';
 import { quoted } from '../../api/quoted.js';
 import type { SpeechRequest } from '../../api/speech-request.js';
 import type { Speed } from '../../api/speech-settings.js';
@@ -15,6 +15,7 @@ import { errors } from '../../errors.js';
 import type { Asked, Parser, Responder } from '../../front/speech-route.js';
 import { invalidRequest, unreadableBody } from './errors.js';
 import type { StockVoices } from '../stock-voices.js';
+import type { Bounds } from '../../limits.js';
 
 /** All audio of this API has this rate. */
 const SAMPLE_RATE_HZ = 24_000;
@@ -62,12 +63,7 @@ const wrongType = (param: string, expected: string, value: unknown): ErrorAnswer
         'invalid_type',
       );
 
-const wrongName = (
-  param: string,
-  value: unknown,
-  names: readonly string[],
-  bounds: ApiBounds,
-): ErrorAnswer => {
+const wrongName = (param: string, value: unknown, names: readonly string[], bounds: Bounds): ErrorAnswer => {
   if (typeof value !== 'string') return wrongType(param, 'a string', value);
   const supported = names.map((name) => `'${name}'`).join(', ');
   const message = `Invalid value: '${quoted(value, bounds)}'. Supported values are: ${supported}.`;
@@ -92,7 +88,7 @@ const emptyInput = invalidRequest(
 );
 
 /** The fault of each field, in the order in which they are checked. */
-const faults: Readonly<Record<keyof SpeechBody, (value: unknown, bounds: ApiBounds) => ErrorAnswer>> = {
+const faults: Readonly<Record<keyof SpeechBody, (value: unknown, bounds: Bounds) => ErrorAnswer>> = {
   input: (value) => (value === '' ? emptyInput : wrongType('input', 'a string', value)),
   voice: (value) => wrongType('voice', 'a string or an object with an id', value),
   response_format: (value, bounds) => wrongName('response_format', value, Object.keys(formats), bounds),
@@ -101,7 +97,7 @@ const faults: Readonly<Record<keyof SpeechBody, (value: unknown, bounds: ApiBoun
 };
 
 /** The first fault, as this API reports one at a time. */
-const faultOf = (body: unknown, bounds: ApiBounds): ErrorAnswer => {
+const faultOf = (body: unknown, bounds: Bounds): ErrorAnswer => {
   if (!isObject(body)) return invalidRequest('The body must be a JSON object.');
   const checked = validate(body);
   // They are taken out: typia keeps the errors of its last check, with what the caller sent.

@@ -3,12 +3,12 @@
  * and contexts know only acts. The specification's protocol is here; a dialect brings its own.
  */
 import { formatEcho } from '../../api/formats.js';
-import type { ApiBounds } from '../../api/issues.js';
 import type { SpeechRequest } from '../../api/speech-request.js';
 import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
 import type { SocketErrorCode } from '../../errors.js';
 import type { RefusalReason } from '../../metrics.js';
 import type { SocketFraming } from '../../threads/messages.js';
+import type { Bounds } from '../../limits.js';
 
 export type SocketErrorReason = RefusalReason | SocketErrorCode;
 
@@ -71,7 +71,7 @@ export interface SocketProtocol {
 const frame = (fields: Readonly<Record<string, unknown>>, contextId: string | null): string =>
   JSON.stringify(contextId === null ? fields : { ...fields, context_id: contextId });
 
-export const specificationProtocol = (bounds: ApiBounds): SocketProtocol => {
+export const specificationProtocol = (bounds: Bounds): SocketProtocol => {
   const flushed = (flushId: string, contextId: string | null): string =>
     frame({ flush_completed: true, flush_id: flushId }, contextId);
   const cancelled = (contextId: string | null): string => frame({ context_closed: true }, contextId);
