@@ -10,6 +10,7 @@ import { Quotes } from './quoted.js';
 import { scanJson, textOf, type JsonScan } from './json.js';
 import { formatIssues, type ResponseFormatBody } from './speech-request.js';
 import type { AskedSettings, Temperature } from './speech-settings.js';
+import type { RefusalReason } from '../refusals.js';
 import type { MarkedText } from '../text/replacements.js';
 import type { Bounds } from '../limits.js';
 
@@ -55,8 +56,8 @@ interface CancelContextFrame {
   context_id?: Id;
 }
 
-/** A validated frame. Whether the voice and the context exist is not checked yet. */
-export type ClientFrame = { readonly contextId: string | null } & (
+/** What a frame asks of its context. */
+type Act =
   | {
       readonly type: 'start';
       readonly settings: AskedSettings;
@@ -66,19 +67,21 @@ export type ClientFrame = { readonly contextId: string | null } & (
   | { readonly type: 'text'; readonly text: string; readonly pieces?: readonly MarkedText[] }
   | { readonly type: 'flush'; readonly flushId: string | null }
   | { readonly type: 'close' }
-  | { readonly type: 'cancel' }
-);
+  | { readonly type: 'cancel' };
 
-export type ClientFrameResult =
-  | { readonly ok: true; readonly frame: ClientFrame }
-  | {
-      readonly ok: false;
-      /** What is wrong, with the field's name. */
-      readonly reason: string;
-      /** The frame's ids, if they are readable. */
-      readonly contextId: string | null;
-      readonly flushId: string | null;
-    };
+/** A validated frame. Whether the voice and the context exist is not checked yet. */
+export type ClientFrame = { readonly contextId: string | null } & Act;
+
+/** A message that is not valid: it gets this error and changes nothing else. */
+export interface RefusedFrame {
+  readonly type: 'refused';
+  readonly reason: RefusalReason;
+  /** What is wrong, with the field's name. */
+  readonly text: string;
+  /** The message's ids, if they are readable. */
+  readonly contextId: string | null;
+  readonly flushId: string | null;
+}
 
 /** Faults that one `error` frame lists. */
 const FAULTS_SHOWN_MAX = 5;
@@ -132,14 +135,13 @@ const scanFault = (
   }
 };
 
-const startFrame = (frame: StartContextFrame, bounds: Bounds): ClientFrame | readonly Issue[] => {
+const startFrame = (frame: StartContextFrame, bounds: Bounds): Act | readonly Issue[] => {
   const { voice_id, timestamps, temperature, response_format } = frame.start_context;
   const wanted = response_format ?? { encoding: DEFAULT_SOCKET_ENCODING };
   const resolved = resolveFormat(wanted, bounds);
   if (!resolved.ok) return formatIssues(wanted, ['start_context', 'response_format'], bounds);
   return {
     type: 'start',
-    contextId: frame.context_id ?? null,
     settings: { voiceId: voice_id, temperature },
     timestamps: timestamps ?? false,
     format: resolved.format,
@@ -149,43 +151,45 @@ const startFrame = (frame: StartContextFrame, bounds: Bounds): ClientFrame | rea
 type FrameReader = (object: JsonObject, bounds: Bounds) => ClientFrame | readonly Issue[];
 
 const reader =
-  <Frame>(
+  <Frame extends { context_id?: Id }>(
     validate: (object: unknown) => IValidation<Frame>,
-    toFrame: (frame: Frame, bounds: Bounds) => ClientFrame | readonly Issue[],
+    toAct: (frame: Frame, bounds: Bounds) => Act | readonly Issue[],
   ): FrameReader =>
   (object, bounds) => {
     const checked = validate(object);
-    return checked.success ? toFrame(checked.data, bounds) : issuesOf(checked.errors, object, [], bounds);
+    if (!checked.success) return issuesOf(checked.errors, object, [], bounds);
+    const act = toAct(checked.data, bounds);
+    return 'type' in act ? { ...act, contextId: checked.data.context_id ?? null } : act;
   };
 
 /** By the discriminator. */
 const readers: Readonly<Record<string, FrameReader>> = {
   start_context: reader(typia.createValidateEquals<StartContextFrame>(), startFrame),
-  send_text: reader(typia.createValidateEquals<SendTextFrame>(), ({ context_id, send_text }) => ({
+  send_text: reader(typia.createValidateEquals<SendTextFrame>(), ({ send_text: text }) => ({
     type: 'text',
-    contextId: context_id ?? null,
-    text: send_text,
+    text,
   })),
-  flush: reader(typia.createValidateEquals<FlushFrame>(), ({ context_id, flush_id }) => ({
+  flush: reader(typia.createValidateEquals<FlushFrame>(), ({ flush_id: flushId = null }) => ({
     type: 'flush',
-    contextId: context_id ?? null,
-    flushId: flush_id ?? null,
+    flushId,
   })),
-  close_context: reader(typia.createValidateEquals<CloseContextFrame>(), ({ context_id }) => ({
-    type: 'close',
-    contextId: context_id ?? null,
-  })),
-  cancel_context: reader(typia.createValidateEquals<CancelContextFrame>(), ({ context_id }) => ({
-    type: 'cancel',
-    contextId: context_id ?? null,
-  })),
+  close_context: reader(typia.createValidateEquals<CloseContextFrame>(), () => ({ type: 'close' })),
+  cancel_context: reader(typia.createValidateEquals<CancelContextFrame>(), () => ({ type: 'cancel' })),
 };
 const discriminators = Object.keys(readers);
 
-/** @returns an id of a client's frame; `null` if there is none, or if it is not a string or too long */
-export const idIn = (object: JsonObject, name: string, { socketIdMax }: Bounds): string | null => {
-  const value = object[name];
-  return typeof value === 'string' && value.length <= socketIdMax ? value : null;
+/** @param object `null` if the message has none */
+export const refusedFrame = (
+  object: JsonObject | null,
+  text: string,
+  { socketIdMax }: Bounds,
+): RefusedFrame => {
+  const idIn = (name: string): string | null => {
+    const value = object?.[name];
+    return typeof value === 'string' && value.length <= socketIdMax ? value : null;
+  };
+  const ids = { contextId: idIn('context_id'), flushId: idIn('flush_id') };
+  return { type: 'refused', reason: 'frameInvalid', text, ...ids };
 };
 
 /**
@@ -224,15 +228,10 @@ export const readFrame = (
 };
 
 /** @param bytes a whole text message */
-export const parseClientFrame = (bytes: Buffer, bounds: Bounds): ClientFrameResult => {
+export const parseClientFrame = (bytes: Buffer, bounds: Bounds): ClientFrame | RefusedFrame => {
   const { object, fault } = readFrame(bytes, 'send_text', bounds);
-  if (object === null) return { ok: false, reason: fault, contextId: null, flushId: null };
-  const refuse = (reason: string): ClientFrameResult => ({
-    ok: false,
-    reason,
-    contextId: idIn(object, 'context_id', bounds),
-    flushId: idIn(object, 'flush_id', bounds),
-  });
+  const refuse = (text: string): RefusedFrame => refusedFrame(object, text, bounds);
+  if (object === null) return refuse(fault);
   const found = discriminators.filter((name) => Object.hasOwn(object, name));
   const [kind] = found;
   const read = kind === undefined ? undefined : readers[kind];
@@ -240,5 +239,5 @@ export const parseClientFrame = (bytes: Buffer, bounds: Bounds): ClientFrameResu
   if (found.length > 1) return refuse(`a frame has only one of ${found.join(', ')}`);
   if (fault !== null) return refuse(fault);
   const frame = read(object, bounds);
-  return 'type' in frame ? { ok: true, frame } : refuse(wordIssues(frame, bounds));
+  return 'type' in frame ? frame : refuse(wordIssues(frame, bounds));
 };

@@ -243,7 +243,7 @@ t.test('an error quotes at most 200 bytes of what was sent, and nothing that loo
       specificationErrors(limits).unknownVoice(value, ['ada']).body,
       openAiErrors(limits).unknownVoice(value, ['ada']).body,
       elevenLabsErrors(limits).unknownVoice(value, ['ada']).body,
-      parsed.ok ? '' : parsed.reason,
+      parsed.type === 'refused' ? parsed.text : '',
     ];
   };
   for (const [at, answer] of [

@@ -142,13 +142,13 @@ export class Peer {
   /** The client sends a message. */
   say(message: string, nowMs: number): void {
     this.heardMs = nowMs;
-    const parsed = parseClientFrame(Buffer.from(message), limits);
+    const frame = parseClientFrame(Buffer.from(message), limits);
     const before = { unspoken: this.unspoken, hasContext: this.#around.hasContextLeft() };
-    const context = parsed.ok ? this.contexts.get(parsed.frame.contextId) : undefined;
+    const context = frame.type === 'refused' ? undefined : this.contexts.get(frame.contextId);
     const held = context?.below.held ?? '';
     const room = (characters: number): boolean =>
       before.unspoken + characters <= this.#around.charactersMax && this.#around.hasTextLeft(characters);
-    const added = parsed.ok && parsed.frame.type === 'text' ? addedBy(held, parsed.frame.text) : 0;
+    const added = frame.type === 'text' ? addedBy(held, frame.text) : 0;
     const hasRoom = room(added);
     const { speech } = this.#around;
     const { fault, contexts } = speech;
@@ -156,11 +156,10 @@ export class Peer {
     this.session.guard(() => this.session.message(Buffer.from(message)));
     if (this.socket.closed !== null) return;
     const refused = this.#around.takeRefusal();
-    if (!parsed.ok) {
-      this.#answer(errorFrame(`invalid frame: ${parsed.reason}`, parsed.contextId, parsed.flushId));
+    if (frame.type === 'refused') {
+      this.#answer(errorFrame(`invalid frame: ${frame.text}`, frame.contextId, frame.flushId));
       return;
     }
-    const { frame } = parsed;
     const id = frame.contextId;
     if (frame.type === 'start') {
       if (context) this.#answer(errorFrame(`invalid frame: context_id already in use: ${id ?? 'null'}`, id));

@@ -11,7 +11,7 @@
 import typia from 'typia';
 import type { AudioFormat } from '../../api/formats.js';
 import { issuesOf } from '../../api/issues.js';
-import { idIn, readFrame, wordIssues, type ClientFrame } from '../../api/ws-frames.js';
+import { readFrame, refusedFrame, wordIssues, type ClientFrame } from '../../api/ws-frames.js';
 import type { OpenContexts, SocketAct, SocketErrorReason, SocketProtocol } from '../../front/ws/protocol.js';
 import type { Bounds } from '../../limits.js';
 import type { SocketFraming } from '../../threads/messages.js';
@@ -91,14 +91,12 @@ export class ElevenLabsProtocol implements SocketProtocol {
 
   read(message: Buffer, contexts: OpenContexts): readonly SocketAct[] {
     const { object, fault } = readFrame(message, 'text', this.#bounds);
-    const refuse = (text: string): readonly SocketAct[] => {
-      const contextId = object === null ? null : idIn(object, 'context_id', this.#bounds);
-      return [{ type: 'refused', reason: 'frameInvalid', text, contextId, flushId: null }];
-    };
-    if (object === null || fault !== null) return refuse(fault ?? '');
+    if (object === null || fault !== null) return [refusedFrame(object, fault ?? '', this.#bounds)];
     const checked = validate(object);
-    if (!checked.success)
-      return refuse(wordIssues(issuesOf(checked.errors, object, [], this.#bounds), this.#bounds));
+    if (!checked.success) {
+      const text = wordIssues(issuesOf(checked.errors, object, [], this.#bounds), this.#bounds);
+      return [refusedFrame(object, text, this.#bounds)];
+    }
     return this.#settings.isMulti
       ? this.#readMulti(checked.data, contexts)
       : this.#readSingle(checked.data, contexts);

@@ -4,22 +4,13 @@
  */
 import { formatEcho } from '../../api/formats.js';
 import type { SpeechRequest } from '../../api/speech-request.js';
-import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
+import { parseClientFrame, type ClientFrame, type RefusedFrame } from '../../api/ws-frames.js';
 import type { SocketErrorCode } from '../../errors.js';
 import type { RefusalReason } from '../../metrics.js';
 import type { SocketFraming } from '../../threads/messages.js';
 import type { Bounds } from '../../limits.js';
 
 export type SocketErrorReason = RefusalReason | SocketErrorCode;
-
-/** A message that is not valid: it gets this error and changes nothing else. */
-export interface RefusedFrame {
-  readonly type: 'refused';
-  readonly reason: RefusalReason;
-  readonly text: string;
-  readonly contextId: string | null;
-  readonly flushId: string | null;
-}
 
 /** What a client asks for. */
 export type SocketAct =
@@ -80,12 +71,8 @@ export const specificationProtocol = (bounds: Bounds): SocketProtocol => {
     refusalEnds: false,
     contextIdleMsMax: null,
     read(message) {
-      const parsed = parseClientFrame(message, bounds);
-      if (parsed.ok) return [parsed.frame];
-      const { contextId, flushId, reason } = parsed;
-      return [
-        { type: 'refused', reason: 'frameInvalid', text: `invalid frame: ${reason}`, contextId, flushId },
-      ];
+      const act = parseClientFrame(message, bounds);
+      return [act.type === 'refused' ? { ...act, text: `invalid frame: ${act.text}` } : act];
     },
     started: ({ settings, timestamps, format }, contextId) => {
       const response_format = formatEcho(format);
