@@ -5,16 +5,9 @@
 import typia, { type tags } from 'typia';
 import { faultPlace, InvariantError } from './fault.js';
 import { KeptFile } from './kept-file.js';
+import type { Bounds } from './limits.js';
 import type { Log } from './log.js';
 import type { RefusalReason } from './refusals.js';
-
-export interface HistoryBounds {
-  readonly historySampleMs: number;
-  readonly historyHourPointsMax: number;
-  readonly historyDayPointsMax: number;
-  readonly historyWeekPointsMax: number;
-  readonly historyDaysMax: number;
-}
 
 /** What a point shows. */
 const series = [
@@ -239,7 +232,7 @@ export class History {
   #sampledMs: number | null = null;
   #timer: NodeJS.Timeout | undefined;
 
-  private constructor(bounds: HistoryBounds, path: string, log: Log) {
+  private constructor(bounds: Bounds, path: string, log: Log) {
     this.#sampleMs = bounds.historySampleMs;
     this.#lines = {
       hour: new Line(bounds.historySampleMs, bounds.historyHourPointsMax),
@@ -252,7 +245,7 @@ export class History {
   }
 
   /** @param path of the file that keeps the points; one that is damaged counts as absent */
-  static async open(bounds: HistoryBounds, path: string, log: Log, nowMs = Date.now()): Promise<History> {
+  static async open(bounds: Bounds, path: string, log: Log, nowMs = Date.now()): Promise<History> {
     const history = new History(bounds, path, log);
     try {
       const kept = await history.#file.read();

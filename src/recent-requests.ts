@@ -1,4 +1,5 @@
 /** How the last requests ended, for the console: in memory only, and nothing that a client wrote but the id of a voice. */
+import type { Bounds } from './limits.js';
 import type { RefusalReason } from './refusals.js';
 
 /** `aborted`: the client left. `cancelled`: it cancelled a context. The service ends the others. */
@@ -82,11 +83,7 @@ export interface PageOfRequests {
 const PAGE_ROWS = 50;
 const KEYS_TO_CHOOSE_MAX = 100;
 
-export interface RequestBounds {
-  /** Of all accounts together. */
-  readonly requestsKeptMax: number;
-  readonly requestsOfAccountMax: number;
-}
+type RequestBounds = Pick<Bounds, 'requestsKeptMax' | 'requestsOfAccountMax'>;
 
 /**
  * The last requests of each account. A full account loses its own oldest one, so that it takes none from others; when the whole
@@ -99,6 +96,8 @@ export class RecentRequests {
   /** The numbers of each account, the oldest first. */
   readonly #accounts = new Map<number, Set<number>>();
   #lastNumber = 0;
+  /** At most that of the oldest row. */
+  #oldestNumber = 1;
 
   constructor(bounds: RequestBounds) {
     this.#bounds = bounds;
@@ -107,10 +106,9 @@ export class RecentRequests {
   add(request: EndedRequest, atMs = Date.now()): void {
     const accountId = accountOf(request);
     const { requestsKeptMax, requestsOfAccountMax } = this.#bounds;
-    const [oldestOwn] = this.#accounts.get(accountId) ?? [];
-    const [oldest] = this.#rows.keys();
-    if (this.#accounts.get(accountId)?.size === requestsOfAccountMax) this.#drop(oldestOwn!);
-    else if (this.#rows.size === requestsKeptMax) this.#drop(oldest!);
+    const full = this.#accounts.get(accountId);
+    if (full?.size === requestsOfAccountMax) this.#drop(full.values().next().value!);
+    else if (this.#rows.size === requestsKeptMax) this.#drop(this.#oldest());
     const number = ++this.#lastNumber;
     this.#rows.set(number, { number, atMs, request });
     const own = this.#accounts.get(accountId) ?? new Set();
@@ -148,6 +146,12 @@ export class RecentRequests {
         found.set(accountId, characters ?? 0);
     }
     return found;
+  }
+
+  /** A search from the first row would pass all that were dropped lately. */
+  #oldest(): number {
+    while (!this.#rows.has(this.#oldestNumber)) this.#oldestNumber++;
+    return this.#oldestNumber;
   }
 
   #newestFirst(): readonly KeptRequest[] {
