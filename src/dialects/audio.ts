@@ -16,11 +16,6 @@ const contentTypes: Readonly<Record<Encoding, string>> = {
   aac: 'audio/aac',
 };
 
-export interface AudioResponders {
-  readonly streamed: Responder;
-  readonly of: (request: Pick<SpeechRequest, 'format' | 'text'>) => Responder;
-}
-
 /** UTF-16 units of the longest text whose wav waits for its end: it is made in about 100 ms. */
 const SHORT_UNITS_MAX = 160;
 
@@ -28,7 +23,7 @@ const SHORT_UNITS_MAX = 160;
  * Audio comes as it is made. But programs that read a wav file want its sizes, which its first bytes say, so a short one is
  * sent when it is complete.
  */
-export const audioResponders = (spoolFolder: string): AudioResponders => {
+export const audioResponders = (spoolFolder: string) => {
   const streamed = audioResponder(({ encoding }: AudioFormat) => contentTypes[encoding]);
   const file = wholeResponder(spoolFolder, {
     framing: 'file',
@@ -38,6 +33,7 @@ export const audioResponders = (spoolFolder: string): AudioResponders => {
   });
   return {
     streamed,
-    of: ({ format, text }) => (format.encoding === 'wav' && text.length <= SHORT_UNITS_MAX ? file : streamed),
+    of: ({ format, text }: Pick<SpeechRequest, 'format' | 'text'>): Responder =>
+      format.encoding === 'wav' && text.length <= SHORT_UNITS_MAX ? file : streamed,
   };
 };

@@ -164,7 +164,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
       return;
     }
     if (this.#turn.isFree) this.#turn.run(bytes.length, () => void this.#readOne());
-    this.#readLater();
+    this.readLater();
     if (this.#isClosed) return;
     this.#boundBytes();
     if (!this.#turn.isFree) this.#turn.pause(this);
@@ -291,7 +291,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
   }
 
   /** Not in this call: the connection may be handling an event. */
-  #readLater(): void {
+  readLater(): void {
     if (this.#mayRead && this.#reader.heldBytes > 0) this.#turn.wait(this);
   }
 
@@ -299,7 +299,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     this.#isAnswering = true;
     this.send(bytes, () => {
       this.#isAnswering = false;
-      this.#readLater();
+      this.readLater();
     });
   }
 
@@ -332,12 +332,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
   spoken(utterance: Utterance): void {
     if (this.#utterance !== utterance) return;
     this.#utterance = null;
-    this.#readLater();
-  }
-
-  /** Text waits for credit no more. */
-  goOn(): void {
-    this.#readLater();
+    this.readLater();
   }
 
   /** Bytes that wait for the socket. */
@@ -472,7 +467,7 @@ class Utterance implements InFlight {
         this.#waiting = null;
         this.#add(context, text);
         if (this.#isEnding) this.end();
-        this.#connection.goOn();
+        this.#connection.readLater();
       }),
     );
     if (this.#waiting === null) this.#add(context, text);

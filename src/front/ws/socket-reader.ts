@@ -16,16 +16,13 @@ import type { Clock } from '../../monotonic.js';
 import type { TickActions } from '../../tick.js';
 import { ByteQueue } from '../byte-queue.js';
 import type { Inlet, AccountTurn, Waiting } from '../turns.js';
+import type { SocketReading } from '../uws.js';
 import type { SocketHandle } from './outbox.js';
 import type { Session } from './session.js';
 
 type ReadHandle = Pick<SocketHandle, 'getBufferedAmount' | 'ping'>;
 
-/** Pauses and resumes the reading of sockets. */
-export interface Reading {
-  pause(socket: ReadHandle): void;
-  resume(socket: ReadHandle): void;
-}
+export type Reading = Pick<SocketReading, 'pause' | 'resume'>;
 
 /** Before each message that waits: its length, and whether it is binary. */
 const WORD_BYTES = 4;
