@@ -44,7 +44,7 @@ export class World {
   readonly #textBudget = wholeBudget(bounds.socketCharactersInFlightMax);
   readonly #budgets = {
     buffered: wholeBudget(24_000),
-    answers: wholeBudget(64_000),
+    budget: wholeBudget(64_000),
   };
   readonly #flushIdBudget = wholeBudget(bounds.flushIdUnitsInFlightMax);
   readonly #queued = { bytes: 0 };
@@ -110,7 +110,7 @@ export class World {
     if (!this.#flushIdBudget.take(bounds.flushIdUnitsInFlightMax)) throw new Error('ids are still counted');
     if (this.#budgets.buffered.taken !== 0) throw new Error('bytes of buffers are still counted');
     if (this.#queued.bytes !== 0) throw new Error('bytes of queues are still counted');
-    if (this.#budgets.answers.taken !== 0) throw new Error('answers are still counted');
+    if (this.#budgets.budget.taken !== 0) throw new Error('answers are still counted');
     if (this.#speech.openContexts > 0) throw new Error('contexts are still open');
   }
 
@@ -176,7 +176,7 @@ export class World {
       metrics,
       route: '/v1/tts/ws',
       bounds,
-      budgets: this.#budgets,
+      ...this.#budgets,
       queued: this.#queued,
       flushIdBudget: this.#flushIdBudget,
       onHeld: () => undefined,

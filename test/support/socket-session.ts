@@ -160,10 +160,8 @@ export const createSession = (
     metrics,
     route: '/v1/tts/ws',
     bounds: { ...limits, ...options.bounds },
-    budgets: {
-      buffered: wholeBudget(limits.socketBufferedBytesInFlightMax),
-      answers: wholeBudget(limits.socketAnswerBytesInFlightMax),
-    },
+    buffered: wholeBudget(limits.socketBufferedBytesInFlightMax),
+    budget: wholeBudget(limits.socketAnswerBytesInFlightMax),
     flushIdBudget: wholeBudget(limits.flushIdUnitsInFlightMax),
     onHeld: () => undefined,
     isBehind: () => false,

@@ -6,7 +6,7 @@
  */
 import type { GrowingPart } from '../../byte-budget.js';
 import type { Bounds } from '../../limits.js';
-import { Sender, type Lane, type Message, type SenderParts } from '../sender.js';
+import { Sender, type Lane, type Message, type SenderParts, type Tally } from '../sender.js';
 
 /** The part of the library's socket that we use. */
 export interface SocketHandle {
@@ -23,25 +23,21 @@ export interface SocketHandle {
   close(): void;
 }
 
-/** The parts of the socket's account in the budgets that all sockets share. */
-export interface SocketBudgets {
-  /** Bytes in the library's buffers. */
-  readonly buffered: GrowingPart;
-  /** Queued answers, in UTF-16 units. */
-  readonly answers: GrowingPart;
-}
-
 /** Answers that may be queued for a socket however full the budget is. */
 const ANSWER_BYTES_MIN = 4 * 1024;
 
 /** A tick needs no bound here, because the bound on the library's buffer is lower. */
-export interface OutboxParts extends Omit<SenderParts, 'tickBytesMax' | 'budget'> {
+export interface OutboxParts extends Omit<SenderParts, 'tickBytesMax' | 'budget' | 'queued'> {
   /** More is queued than the bounds allow. */
   readonly onOverflow: () => void;
   readonly socket: SocketHandle;
   readonly bounds: Pick<Bounds, 'socketBufferedBytesMax' | 'socketAnswerBytesMax' | 'senderQueueBytesMax'>;
-  readonly buffered: SocketBudgets['buffered'];
-  readonly budget: SocketBudgets['answers'];
+  /** Bytes in the library's buffers, of all sockets of the account. */
+  readonly buffered: GrowingPart;
+  /** Queued answers, in UTF-16 units, of all sockets of the account. */
+  readonly budget: GrowingPart;
+  /** Bytes queued for all sockets, without the library's. */
+  readonly queued: Tally;
 }
 
 export class Outbox extends Sender {

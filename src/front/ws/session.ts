@@ -21,10 +21,10 @@ import type { FirstAudio } from '../../speech/first-audio.js';
 import type { OpenRefusal, Speech } from '../../speech/speech.js';
 import type { Waiting } from '../../store/reservations.js';
 import type { KeyUse } from '../keys-in-use.js';
-import { Lane, type Tally } from '../sender.js';
+import { Lane } from '../sender.js';
 import type { Services } from '../services.js';
 import { traceFields, type Trace } from '../trace.js';
-import { Outbox, type SocketBudgets, type SocketHandle } from './outbox.js';
+import { Outbox, type OutboxParts } from './outbox.js';
 import type { SocketAct, SocketProtocol } from './protocol.js';
 import { SignsOfLife } from './signs-of-life.js';
 import { SocketContext } from './socket-context.js';
@@ -43,7 +43,10 @@ export interface Handshake {
 }
 
 export interface SessionParts
-  extends Handshake, Pick<Services, 'bounds' | 'clock' | 'log' | 'metrics' | 'tick'> {
+  extends
+    Handshake,
+    Pick<Services, 'bounds' | 'clock' | 'log' | 'metrics' | 'tick'>,
+    Pick<OutboxParts, 'budget' | 'buffered' | 'queued' | 'socket'> {
   readonly use: Pick<KeyUse, 'key'>;
   readonly protocol: SocketProtocol;
   readonly speech: Speech;
@@ -52,10 +55,6 @@ export interface SessionParts
   readonly flushIdBudget: PartOfAccount;
   /** The service takes no new contexts. */
   readonly isDraining: () => boolean;
-  readonly socket: SocketHandle;
-  readonly budgets: SocketBudgets;
-  /** Bytes queued for all sockets, without the library's. */
-  readonly queued: Tally;
   /** Whether the client has sent more than was passed to the session. */
   readonly isBehind: () => boolean;
   /** Whether messages must wait, because the session waits for credit. */
@@ -98,13 +97,9 @@ export class Session {
     this.#parts = parts;
     this.#startMs = parts.clock();
     this.#life = new SignsOfLife(parts.bounds, parts.seenClock());
+    const { bounds, budget, buffered, queued, socket, tick } = parts;
     this.#outbox = new Outbox({
-      socket: parts.socket,
-      tick: parts.tick,
-      bounds: parts.bounds,
-      buffered: parts.budgets.buffered,
-      budget: parts.budgets.answers,
-      queued: parts.queued,
+      ...{ bounds, budget, buffered, queued, socket, tick },
       onOverflow: () => this.flooded(),
       guard: (callback) => this.guard(callback),
     });

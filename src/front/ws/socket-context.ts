@@ -185,11 +185,6 @@ export class SocketContext {
     });
   }
 
-  /** Answers in the order of this context's frames. */
-  answer(message: string): void {
-    this.#parts.outbox.answer(this.#lane, message);
-  }
-
   /** Before text, a flush or a close (`null`): waits until the database has reserved credit. @returns `null`: nothing waits */
   waitForCredit(text: string | null, decide: () => void): Waiting | null {
     if (this.#refusal !== null || text === '') return null;
@@ -370,7 +365,9 @@ export class SocketContext {
   }
 
   #answerError(code: SocketErrorCode, flushId: string | null): void {
-    this.answer(this.#parts.protocol.error(code, errors[code].socketText, this.clientContextId, flushId));
+    const { outbox, protocol } = this.#parts;
+    const { socketText } = errors[code];
+    outbox.answer(this.#lane, protocol.error(code, socketText, this.clientContextId, flushId));
   }
 
   #onFrame(frame: Frame): void {
@@ -411,7 +408,7 @@ export class SocketContext {
     if (flush === undefined) throw new Error('a flush was completed that was never requested');
     this.#parts.flushIdBudget.giveBack(flush.flushId.length);
     const completed = this.#parts.protocol.flushed?.(flush.flushId, this.clientContextId);
-    if (flush.refusal === null && completed !== undefined) this.answer(completed);
+    if (flush.refusal === null && completed !== undefined) this.#parts.outbox.answer(this.#lane, completed);
     if (flush.refusal !== null) this.#answerError(flush.refusal, flush.flushId);
     if (flush.refusedNext !== null) this.#answerError(flush.refusedNext, null);
     if (this.#isFlushDue && this.isOpen) {

@@ -12,7 +12,7 @@ import { KeyedBudget, type Member } from '../../byte-budget.js';
 import type { RefusalReason } from '../../metrics.js';
 import { inSlices } from '../../slices.js';
 import { Pulse, Registry, type Services } from '../services.js';
-import type { SocketBudgets, SocketHandle } from './outbox.js';
+import type { SocketHandle } from './outbox.js';
 import { specificationProtocol, type SocketProtocol } from './protocol.js';
 import { Session, type Handshake } from './session.js';
 import { SocketLease } from './socket-lease.js';
@@ -58,7 +58,8 @@ export class Sockets {
   readonly #longBudget: KeyedBudget;
   /** Sockets whose key is not known, by address. */
   readonly #keyless: KeyedBudget;
-  readonly #budgets: Readonly<Record<keyof SocketBudgets, KeyedBudget>>;
+  readonly #buffered: KeyedBudget;
+  readonly #answers: KeyedBudget;
   readonly #registry = new Registry<Session>();
   readonly #pulse: Pulse;
   #draining = false;
@@ -87,10 +88,8 @@ export class Sockets {
       bounds.slotsPerKey * bounds.socketMessageBytesMax,
     );
     this.#keyless = new KeyedBudget(bounds.keylessSocketsMax, 1, PART_OF_ADDRESS);
-    this.#budgets = {
-      buffered: new KeyedBudget(bounds.socketBufferedBytesInFlightMax, 0),
-      answers: new KeyedBudget(bounds.socketAnswerBytesInFlightMax, 0),
-    };
+    this.#buffered = new KeyedBudget(bounds.socketBufferedBytesInFlightMax, 0);
+    this.#answers = new KeyedBudget(bounds.socketAnswerBytesInFlightMax, 0);
   }
 
   get size(): number {
@@ -104,7 +103,7 @@ export class Sockets {
 
   /** Bytes queued for all sockets, here and in the library. */
   get bufferedBytes(): number {
-    return this.#queued.bytes + this.#budgets.buffered.taken;
+    return this.#queued.bytes + this.#buffered.taken;
   }
 
   /** @returns why there is no room for one more of this key; `null`: there is */
@@ -166,10 +165,8 @@ export class Sockets {
       ...{ tick, clock, log, metrics, bounds },
       seenClock: this.#pulse.seenClock,
       use,
-      budgets: {
-        buffered: this.#budgets.buffered.of(accountId),
-        answers: this.#budgets.answers.of(accountId),
-      },
+      buffered: this.#buffered.of(accountId),
+      budget: this.#answers.of(accountId),
       queued: this.#queued,
       flushIdBudget: this.#flushIdBudget.of(accountId),
       isBehind: () => reader.isBehind,
