@@ -125,7 +125,7 @@ const openMany = (t: Test) => {
       seen.touchesOfATick = Math.max(seen.touchesOfATick, touches);
     });
     const reading = { pause: () => undefined, resume: () => undefined };
-    const { session } = sockets.open(
+    const session = sockets.open(
       { id: `request-${i}`, trace: null, route: '/v1/tts/ws' },
       activeKey(7),
       specificationProtocol(limits),

@@ -70,11 +70,7 @@ export class ResponseSender extends Sender implements Pulsed {
 
   constructor(exchange: Exchange, head: ResponseHead, source: LengthSource | null = null) {
     const { bounds, pulse, tick } = exchange.services;
-    super({
-      tick,
-      tickBytesMax: TICK_BYTES,
-      guard: (callback) => exchange.guard(callback),
-    });
+    super(tick);
     this.#exchange = exchange;
     this.#head = head;
     this.#source = source;
@@ -99,6 +95,14 @@ export class ResponseSender extends Sender implements Pulsed {
 
   beat(nowMs: number): void {
     this.#exchange.guard(() => this.#beat(nowMs));
+  }
+
+  protected override guard(callback: () => void): void {
+    this.#exchange.guard(callback);
+  }
+
+  protected override get tickBytesMax(): number {
+    return TICK_BYTES;
   }
 
   protected override get isFull(): boolean {

@@ -35,20 +35,10 @@ export interface Tally {
   bytes: number;
 }
 
-export interface SenderParts {
-  readonly tick: TickActions;
-  /** Calls back and ends the connection if the callback throws; does nothing when the connection has ended. */
-  readonly guard: (callback: () => void) => void;
-  /** The most bytes that one tick writes, so that other senders do not wait long. By default, all that the socket takes. */
-  readonly tickBytesMax?: number;
-  /** Counts the items that ask for it. */
-  readonly budget?: GrowingPart;
-  /** Counts what this sender queues, and others. */
-  readonly queued?: Tally;
-}
-
 export abstract class Sender {
-  readonly #parts: SenderParts;
+  readonly #tick: TickActions;
+  readonly #budget: GrowingPart | undefined;
+  readonly #queued: Tally | undefined;
   /** Lanes with items, the next one first. */
   #ready = NO_LANES;
   /** Items of this tick. Their bytes are parts of a mail that also holds the bytes of others. */
@@ -59,9 +49,15 @@ export abstract class Sender {
   #isEnded = false;
   #isClosed = false;
 
-  constructor(parts: SenderParts) {
-    this.#parts = parts;
+  /** @param budget counts the items that ask for it @param queued counts what this sender queues, and others */
+  constructor(tick: TickActions, budget?: GrowingPart, queued?: Tally) {
+    this.#tick = tick;
+    this.#budget = budget;
+    this.#queued = queued;
   }
+
+  /** Calls back and ends the connection if the callback throws; does nothing when the connection has ended. */
+  protected abstract guard(callback: () => void): void;
 
   /** The socket takes nothing more for now. */
   protected abstract get isFull(): boolean;
@@ -71,6 +67,11 @@ export abstract class Sender {
   /** @returns how much of so many bytes the next piece has; all, where messages go whole */
   protected pieceBytes(leftBytes: number): number {
     return leftBytes;
+  }
+
+  /** The most bytes that one tick writes, so that other senders do not wait long. */
+  protected get tickBytesMax(): number {
+    return Infinity;
   }
 
   /** Runs what hands items on. Its exceptions are caught inside, because none comes out of the library's cork. */
@@ -137,7 +138,7 @@ export abstract class Sender {
     this.#ready.add(lane);
     this.#countQueued(message.length);
     this.#budgetedBytes += budgetBytes;
-    this.#parts.budget?.change(budgetBytes);
+    this.#budget?.change(budgetBytes);
     return item;
   }
 
@@ -151,7 +152,7 @@ export abstract class Sender {
   schedule(): void {
     if (this.#isScheduled || this.#isClosed) return;
     this.#isScheduled = true;
-    this.#parts.tick.add(() => {
+    this.#tick.add(() => {
       this.#isScheduled = false;
       this.pump();
     });
@@ -160,25 +161,23 @@ export abstract class Sender {
   /** Hands on what the socket takes. */
   pump(): void {
     if (this.#isClosed) return;
-    const { guard } = this.#parts;
     const handed: (() => void)[] = [];
-    this.corked(() => guard(() => this.#handOn(handed)));
-    for (const onHanded of handed) guard(onHanded);
+    this.corked(() => this.guard(() => this.#handOn(handed)));
+    for (const onHanded of handed) this.guard(onHanded);
     // A callback may have closed it.
     if (this.isClosed) return;
     this.#ownFresh();
     this.afterPump();
-    if (this.#isEnded && this.isEmpty && !this.isFull) guard(() => this.complete());
+    if (this.#isEnded && this.isEmpty && !this.isFull) this.guard(() => this.complete());
   }
 
   /** Gives a full socket one piece, to learn whether it takes more. */
   protected probe(): void {
-    const { guard } = this.#parts;
     const [lane] = this.#ready;
     if (lane === undefined) return;
     const handed: (() => void)[] = [];
-    guard(() => this.#handPiece(lane, handed));
-    for (const onHanded of handed) guard(onHanded);
+    this.guard(() => this.#handPiece(lane, handed));
+    for (const onHanded of handed) this.guard(onHanded);
     if (!this.isClosed && !this.isFull) this.pump();
   }
 
@@ -205,7 +204,7 @@ export abstract class Sender {
   #handOn(handed: (() => void)[]): void {
     let tickBytes = 0;
     while (!this.#isClosed && !this.isFull) {
-      if (tickBytes >= (this.#parts.tickBytesMax ?? Infinity)) {
+      if (tickBytes >= this.tickBytesMax) {
         this.schedule();
         return;
       }
@@ -247,14 +246,14 @@ export abstract class Sender {
 
   #countQueued(bytes: number): void {
     this.#queuedBytes += bytes;
-    if (this.#parts.queued !== undefined) this.#parts.queued.bytes += bytes;
+    if (this.#queued !== undefined) this.#queued.bytes += bytes;
   }
 
   #forget(item: Item): void {
     item.isQueued = false;
     this.#countQueued(-item.message.length);
     this.#budgetedBytes -= item.budgetBytes;
-    this.#parts.budget?.giveBack(item.budgetBytes);
+    this.#budget?.giveBack(item.budgetBytes);
   }
 }
 

@@ -52,19 +52,20 @@ const createReader = (waitingBytesMax = 1024 * 1024) => {
   });
   const budget = wholeBudget(waitingBytesMax);
   const turn = turns.of(7);
-  const reader: SocketReader = new SocketReader({
-    session: {
-      guard: (act) => act(),
-      message: (bytes) => got.push(bytes.toString()),
-      binaryMessage: () => got.push('binary'),
-      received: () => (state.received += 1),
-      ponged: (payload) => got.push(`pong ${payload}`),
-      flooded: () => {
-        state.floods++;
-        reader.close();
-      },
-      pingPayload: '0',
+  const owner = {
+    guard: (act: () => void) => act(),
+    message: (bytes: Buffer) => got.push(bytes.toString()),
+    binaryMessage: () => got.push('binary'),
+    received: () => (state.received += 1),
+    ponged: (payload: string) => got.push(`pong ${payload}`),
+    flooded: () => {
+      state.floods++;
+      reader.close();
     },
+    pingPayload: '0',
+  };
+  const reader: SocketReader = new SocketReader(owner, {
+    route: '/v1/tts/ws',
     socket: {
       getBufferedAmount: () => state.bufferedBytes,
       ping: () => ++state.pings,
@@ -74,11 +75,13 @@ const createReader = (waitingBytesMax = 1024 * 1024) => {
       resume: () => (state.resumed += 1),
     },
     turn,
-    budget,
-    tick: { add: (action) => due.push(action) },
-    clock: () => state.nowMs,
-    bounds: { stallRearmMs: 4_000 },
-    onReadLater: (ms) => later.push(ms),
+    budgets: { waiting: budget },
+    shared: {
+      tick: { add: (action) => due.push(action) },
+      clock: () => state.nowMs,
+      bounds: { stallRearmMs: 4_000 },
+      metrics: { readLater: (_route, ms) => later.push(ms) },
+    },
   });
   return {
     reader,

@@ -11,7 +11,8 @@ import { Books, type FakeSocket } from '../support/socket-session.js';
 import { errorFrame, Peer, type Surroundings } from './peer.js';
 import type { Step } from './schedules.js';
 import { CONTEXTS_MAX, SteppedSpeech } from './speech.js';
-import { wholeBudget } from '../support/whole-budget.js';
+import { Turns } from '../../src/front/turns.js';
+import { wholeSocketBudgets } from '../support/whole-budget.js';
 
 /** The test does not read them. */
 const metrics = new Metrics();
@@ -27,6 +28,8 @@ const bounds = {
   socketCharactersMax: 60,
   socketCharactersInFlightMax: 100,
   socketBufferedBytesMax: 300,
+  socketBufferedBytesInFlightMax: 24_000,
+  socketAnswerBytesInFlightMax: 64_000,
   socketAnswerBytesMax: 900,
   senderQueueBytesMax: 1_800,
   socketSilenceMsMax: 9_000,
@@ -41,18 +44,14 @@ export class World {
   readonly #peers: Peer[] = [];
   readonly #lines: LogLine[] = [];
   readonly #due: (() => void)[] = [];
-  readonly #textBudget = wholeBudget(bounds.socketCharactersInFlightMax);
-  readonly #budgets = {
-    buffered: wholeBudget(24_000),
-    budget: wholeBudget(64_000),
-  };
-  readonly #flushIdBudget = wholeBudget(bounds.flushIdUnitsInFlightMax);
+  readonly #budgets = wholeSocketBudgets(bounds);
   readonly #queued = { bytes: 0 };
   /** Leases that sockets hold. */
   #held = 0;
-  readonly #over: Session[] = [];
+  #over = 0;
   #key = KEY;
   #nowMs = 1_000_000;
+  readonly #turns = new Turns({ clock: () => this.#nowMs, bounds, after: () => undefined });
   #draining = false;
   #granted = 0;
   #refusal: 'creditExhausted' | 'slotsExhausted' | null = null;
@@ -102,15 +101,17 @@ export class World {
       peer.socket.close();
       this.#check(peer, ['client']);
     }
-    if (this.#over.length !== SOCKETS) throw new Error(`${this.#over.length} sockets are over`);
+    if (this.#over !== SOCKETS) throw new Error(`${this.#over} sockets are over`);
     this.#checkBooks();
     if (this.#books.slots !== 0 || this.#books.reserved !== 0) throw new Error('books are not at zero');
     // Only a budget from which nothing is taken can be taken whole.
-    if (!this.#textBudget.take(bounds.socketCharactersInFlightMax)) throw new Error('text is still counted');
-    if (!this.#flushIdBudget.take(bounds.flushIdUnitsInFlightMax)) throw new Error('ids are still counted');
+    if (!this.#budgets.text.take(bounds.socketCharactersInFlightMax))
+      throw new Error('text is still counted');
+    if (!this.#budgets.flushIds.take(bounds.flushIdUnitsInFlightMax))
+      throw new Error('ids are still counted');
     if (this.#budgets.buffered.taken !== 0) throw new Error('bytes of buffers are still counted');
     if (this.#queued.bytes !== 0) throw new Error('bytes of queues are still counted');
-    if (this.#budgets.budget.taken !== 0) throw new Error('answers are still counted');
+    if (this.#budgets.answers.taken !== 0) throw new Error('answers are still counted');
     if (this.#speech.openContexts > 0) throw new Error('contexts are still open');
   }
 
@@ -153,7 +154,7 @@ export class World {
       key: KEY,
       requestId: 'request',
       charactersMax: bounds.socketCharactersMax,
-      textBudget: this.#textBudget,
+      textBudget: this.#budgets.text,
       onHeld: (isHeld) => (this.#held += isHeld ? 1 : -1),
     });
     const keyNow = () => this.#key;
@@ -167,23 +168,20 @@ export class World {
       },
       socket,
       protocol: specificationProtocol(bounds),
-      speech: this.#speech,
       lease,
-      tick: { add: (action) => this.#due.push(action) },
-      clock: () => this.#nowMs,
-      seenClock: () => this.#nowMs,
-      log: recordingLog(this.#lines),
-      metrics,
       route: '/v1/tts/ws',
-      bounds,
-      ...this.#budgets,
-      queued: this.#queued,
-      flushIdBudget: this.#flushIdBudget,
-      onHeld: () => undefined,
-      isBehind: () => false,
-      onBeat: () => undefined,
-      isDraining: () => this.#draining,
-      onOver: (over) => this.#over.push(over),
+      budgets: this.#budgets,
+      reading: { pause: () => undefined, resume: () => undefined },
+      turn: this.#turns.of(KEY.accountId),
+      shared: {
+        ...{ bounds, metrics, speech: this.#speech, queued: this.#queued },
+        tick: { add: (action) => this.#due.push(action) },
+        clock: () => this.#nowMs,
+        seenClock: () => this.#nowMs,
+        log: recordingLog(this.#lines),
+        isDraining: () => this.#draining,
+      },
+      onOver: () => (this.#over += 1),
     });
     return { session, lease };
   }

@@ -10,7 +10,8 @@ import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSpeech } from './fake-speech.js';
 import { activeKey, recordingLog, type LogLine } from './front-server.js';
 import type { ServerFrame } from './socket-client.js';
-import { wholeBudget } from './whole-budget.js';
+import { wholeSocketBudgets } from './whole-budget.js';
+import { Turns } from '../../src/front/turns.js';
 
 /** Takes everything, or buffers it while `stalled`. */
 export class FakeSocket implements SocketHandle {
@@ -131,17 +132,21 @@ export const createSession = (
   const metrics = new Metrics();
   const due: (() => void)[] = [];
   const state = { nowMs: 1_000_000, draining: false, over: 0, key: activeKey(7) };
+  const bounds = { ...limits, ...options.bounds };
+  const clock = () => state.nowMs;
+  const budgets = wholeSocketBudgets(bounds);
+  const turns = new Turns({ clock, bounds, after: () => undefined });
   const session = new Session({
     id: 'request-1',
     trace: null,
+    route: '/v1/tts/ws',
     use: {
       get key() {
         return state.key;
       },
     },
     socket,
-    protocol: options.protocol ?? specificationProtocol({ ...limits, ...options.bounds }),
-    speech,
+    protocol: options.protocol ?? specificationProtocol(bounds),
     lease: new SocketLease({
       admission: {
         admit: (_key, characters) => books.admit(characters),
@@ -150,24 +155,18 @@ export const createSession = (
       key: state.key,
       requestId: 'request-1',
       charactersMax: limits.socketCharactersMax,
-      textBudget: wholeBudget({ ...limits, ...options.bounds }.socketCharactersInFlightMax),
+      textBudget: budgets.text,
       onHeld: () => undefined,
     }),
-    tick: { add: (action) => due.push(action) },
-    clock: () => state.nowMs,
-    seenClock: () => state.nowMs,
-    log: recordingLog(lines),
-    metrics,
-    route: '/v1/tts/ws',
-    bounds: { ...limits, ...options.bounds },
-    buffered: wholeBudget(limits.socketBufferedBytesInFlightMax),
-    budget: wholeBudget(limits.socketAnswerBytesInFlightMax),
-    flushIdBudget: wholeBudget(limits.flushIdUnitsInFlightMax),
-    onHeld: () => undefined,
-    isBehind: () => false,
-    onBeat: () => undefined,
-    queued: { bytes: 0 },
-    isDraining: () => state.draining,
+    budgets,
+    reading: { pause: () => undefined, resume: () => undefined },
+    turn: turns.of(state.key.accountId),
+    shared: {
+      ...{ bounds, clock, metrics, speech, seenClock: clock, queued: { bytes: 0 } },
+      tick: { add: (action) => due.push(action) },
+      log: recordingLog(lines),
+      isDraining: () => state.draining,
+    },
     onOver: () => (state.over += 1),
   });
   socket.onClosed = (code) => session.closed(code);

@@ -4,9 +4,10 @@
  * The library's own buffer takes any amount. It gets no more than a bound, and the rest is queued here without being
  * handed on: that closes the backpressure gate, and generation for a slow reader pauses.
  */
-import type { GrowingPart } from '../../byte-budget.js';
+import type { GrowingPart, PartOfAccount } from '../../byte-budget.js';
 import type { Bounds } from '../../limits.js';
-import { Sender, type Lane, type Message, type SenderParts, type Tally } from '../sender.js';
+import type { TickActions } from '../../tick.js';
+import { Sender, type Lane, type Message, type Tally } from '../sender.js';
 
 /** The part of the library's socket that we use. */
 export interface SocketHandle {
@@ -23,29 +24,51 @@ export interface SocketHandle {
   close(): void;
 }
 
+/** The parts of the socket's account in the budgets that all sockets share. */
+export interface SocketBudgets {
+  /** Bytes in the library's buffers. */
+  readonly buffered: GrowingPart;
+  /** Queued answers, in UTF-16 units. */
+  readonly answers: GrowingPart;
+  /** Bytes of messages that wait. */
+  readonly waiting: PartOfAccount;
+  /** Unspoken characters. */
+  readonly text: PartOfAccount;
+  /** Ids of flushes that are not completed, in UTF-16 units. */
+  readonly flushIds: PartOfAccount;
+}
+
 /** Answers that may be queued for a socket however full the budget is. */
 const ANSWER_BYTES_MIN = 4 * 1024;
 
-/** A tick needs no bound here, because the bound on the library's buffer is lower. */
-export interface OutboxParts extends Omit<SenderParts, 'tickBytesMax' | 'budget' | 'queued'> {
-  /** More is queued than the bounds allow. */
-  readonly onOverflow: () => void;
+export interface OutboxParts {
   readonly socket: SocketHandle;
-  readonly bounds: Pick<Bounds, 'socketBufferedBytesMax' | 'socketAnswerBytesMax' | 'senderQueueBytesMax'>;
-  /** Bytes in the library's buffers, of all sockets of the account. */
-  readonly buffered: GrowingPart;
-  /** Queued answers, in UTF-16 units, of all sockets of the account. */
-  readonly budget: GrowingPart;
-  /** Bytes queued for all sockets, without the library's. */
-  readonly queued: Tally;
+  readonly budgets: Pick<SocketBudgets, 'buffered' | 'answers'>;
+  readonly shared: {
+    readonly tick: TickActions;
+    readonly bounds: Pick<Bounds, 'socketBufferedBytesMax' | 'socketAnswerBytesMax' | 'senderQueueBytesMax'>;
+    /** Bytes queued for all sockets, without the library's. */
+    readonly queued: Tally;
+  };
 }
 
+/** The socket's session. */
+interface Owner {
+  /** See `Sender.guard`. */
+  guard(callback: () => void): void;
+  /** More is queued than the bounds allow. */
+  flooded(): void;
+}
+
+/** A tick needs no bound here, because the bound on the library's buffer is lower. */
 export class Outbox extends Sender {
+  readonly #owner: Owner;
   readonly #parts: OutboxParts;
   #bufferedBytes = 0;
 
-  constructor(parts: OutboxParts) {
-    super(parts);
+  constructor(owner: Owner, parts: OutboxParts) {
+    super(parts.shared.tick, parts.budgets.answers, parts.shared.queued);
+    this.#owner = owner;
     this.#parts = parts;
   }
 
@@ -80,7 +103,7 @@ export class Outbox extends Sender {
   /** Counts what the library holds for the socket. @returns its bytes */
   noteBuffered(): number {
     const bytes = this.isClosed ? 0 : this.#parts.socket.getBufferedAmount();
-    this.#parts.buffered.change(bytes - this.#bufferedBytes);
+    this.#parts.budgets.buffered.change(bytes - this.#bufferedBytes);
     this.#bufferedBytes = bytes;
     return bytes;
   }
@@ -90,11 +113,15 @@ export class Outbox extends Sender {
     this.noteBuffered();
   }
 
+  protected override guard(callback: () => void): void {
+    this.#owner.guard(callback);
+  }
+
   /** An empty buffer always takes a frame: without a stall, the frame does not stay there. */
   protected override get isFull(): boolean {
-    const { bounds, buffered, socket } = this.#parts;
+    const { budgets, shared, socket } = this.#parts;
     const bytes = socket.getBufferedAmount();
-    return bytes > 0 && bytes >= buffered.allowance(bounds.socketBufferedBytesMax);
+    return bytes > 0 && bytes >= budgets.buffered.allowance(shared.bounds.socketBufferedBytesMax);
   }
 
   protected override accept(message: Message): number {
@@ -108,14 +135,15 @@ export class Outbox extends Sender {
 
   protected override afterPump(): void {
     this.noteBuffered();
-    if (this.#isOverflowing()) this.#parts.guard(this.#parts.onOverflow);
+    if (this.#isOverflowing()) this.guard(() => this.#owner.flooded());
   }
 
   /** Looks only at what the socket did not take: the input of one tick may ask for much. */
   #isOverflowing(): boolean {
-    const { bounds, budget } = this.#parts;
+    const { budgets, shared } = this.#parts;
+    const { bounds } = shared;
     const most = bounds.socketAnswerBytesMax;
-    const answerBytesMax = Math.max(Math.min(ANSWER_BYTES_MIN, most), budget.allowance(most));
+    const answerBytesMax = Math.max(Math.min(ANSWER_BYTES_MIN, most), budgets.answers.allowance(most));
     return this.queuedBytes > bounds.senderQueueBytesMax || this.budgetedBytes > answerBytesMax;
   }
 }

@@ -10,7 +10,6 @@ import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { quoted } from '../../api/quoted.js';
 import { settingsOf } from '../../api/speech-settings.js';
 import type { ClientFrame } from '../../api/ws-frames.js';
-import type { PartOfAccount } from '../../byte-budget.js';
 import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import { forgetLastMatch } from '../../last-match.js';
@@ -21,14 +20,16 @@ import type { FirstAudio } from '../../speech/first-audio.js';
 import type { OpenRefusal, Speech } from '../../speech/speech.js';
 import type { Waiting } from '../../store/reservations.js';
 import type { KeyUse } from '../keys-in-use.js';
-import { Lane } from '../sender.js';
+import { Lane, type Tally } from '../sender.js';
 import type { Services } from '../services.js';
 import { traceFields, type Trace } from '../trace.js';
-import { Outbox, type OutboxParts } from './outbox.js';
+import type { AccountTurn } from '../turns.js';
+import { Outbox, type SocketBudgets, type SocketHandle } from './outbox.js';
 import type { SocketAct, SocketProtocol } from './protocol.js';
 import { SignsOfLife } from './signs-of-life.js';
 import { SocketContext } from './socket-context.js';
 import type { SocketLease } from './socket-lease.js';
+import { SocketReader, type Reading } from './socket-reader.js';
 
 type StartFrame = Extract<ClientFrame, { type: 'start' }>;
 
@@ -42,27 +43,27 @@ export interface Handshake {
   readonly route: string;
 }
 
-export interface SessionParts
-  extends
-    Handshake,
-    Pick<Services, 'bounds' | 'clock' | 'log' | 'metrics' | 'tick'>,
-    Pick<OutboxParts, 'budget' | 'buffered' | 'queued' | 'socket'> {
-  readonly use: Pick<KeyUse, 'key'>;
-  readonly protocol: SocketProtocol;
+/** What all sockets of a service share. */
+export interface SharedParts extends Pick<Services, 'bounds' | 'clock' | 'log' | 'metrics' | 'tick'> {
   readonly speech: Speech;
-  readonly lease: SocketLease;
-  /** Ids of flushes that are not completed, in UTF-16 units. */
-  readonly flushIdBudget: PartOfAccount;
   /** The service takes no new contexts. */
   readonly isDraining: () => boolean;
-  /** Whether the client has sent more than was passed to the session. */
-  readonly isBehind: () => boolean;
-  /** Whether messages must wait, because the session waits for credit. */
-  readonly onHeld: (isHeld: boolean) => void;
-  readonly onBeat: () => void;
+  /** Bytes queued for all sockets, without the library's. */
+  readonly queued: Tally;
   /** The time that this thread saw pass, for deadlines of the client. */
   readonly seenClock: Clock;
-  readonly onOver: (session: Session) => void;
+}
+
+export interface SessionParts extends Handshake {
+  readonly shared: SharedParts;
+  readonly use: Pick<KeyUse, 'key'>;
+  readonly protocol: SocketProtocol;
+  readonly lease: SocketLease;
+  readonly socket: SocketHandle;
+  readonly reading: Reading;
+  readonly turn: AccountTurn;
+  readonly budgets: SocketBudgets;
+  readonly onOver: () => void;
 }
 
 const NORMAL = 1000;
@@ -71,6 +72,8 @@ const GOING_AWAY = 1001;
 const NO_CONTEXTS = new Map<string | null, SocketContext>();
 
 export class Session {
+  /** Closed by the caller, with the socket. */
+  readonly reader: SocketReader;
   readonly #parts: SessionParts;
   readonly #outbox: Outbox;
   /** For answers that concern no context. */
@@ -95,14 +98,11 @@ export class Session {
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
-    this.#startMs = parts.clock();
-    this.#life = new SignsOfLife(parts.bounds, parts.seenClock());
-    const { bounds, budget, buffered, queued, socket, tick } = parts;
-    this.#outbox = new Outbox({
-      ...{ bounds, budget, buffered, queued, socket, tick },
-      onOverflow: () => this.flooded(),
-      guard: (callback) => this.guard(callback),
-    });
+    const { clock, bounds, seenClock } = parts.shared;
+    this.#startMs = clock();
+    this.#life = new SignsOfLife(bounds, seenClock());
+    this.#outbox = new Outbox(this, parts);
+    this.reader = new SocketReader(this, parts);
   }
 
   /** Contexts whose ids are in use. */
@@ -116,8 +116,8 @@ export class Session {
     try {
       callback();
     } catch (error) {
-      this.#parts.log.error({ requestId: this.#parts.id, ...describeFault(error) }, 'socket failed');
-      this.#parts.metrics.failed(this.#parts.route);
+      this.#parts.shared.log.error({ requestId: this.#parts.id, ...describeFault(error) }, 'socket failed');
+      this.#parts.shared.metrics.failed(this.#parts.route);
       this.#drop('failed');
     }
   }
@@ -153,17 +153,17 @@ export class Session {
 
   /** The client gave a sign of life. */
   received(): void {
-    this.#life.received(this.#parts.seenClock());
+    this.#life.received(this.#parts.shared.seenClock());
   }
 
   /** The client answered a ping: it has read everything sent before. @param payload that of the ping */
   ponged(payload: string): void {
-    this.#life.ponged(payload, this.#parts.seenClock());
+    this.#life.ponged(payload, this.#parts.shared.seenClock());
   }
 
   /** The socket takes more. */
   drained(): void {
-    this.#life.progress(this.#parts.seenClock());
+    this.#life.progress(this.#parts.shared.seenClock());
     this.#outbox.drained();
     this.#endIfAsked();
   }
@@ -174,16 +174,17 @@ export class Session {
     for (const context of this.#contexts.values()) context.abandon();
     // Drops what is queued for the contexts.
     this.#outbox.close();
-    const { metrics, protocol, socket } = this.#parts;
+    const { protocol, shared, socket } = this.#parts;
     const { socketText } = errors.keyUnknown;
-    metrics.refused('keyUnknown');
+    shared.metrics.refused('keyUnknown');
     socket.send(protocol.error('keyUnknown', socketText, null));
     this.#end('revoked', POLICY_VIOLATION, socketText);
   }
 
   /** The key may have other voices than before: ends contexts whose voice it has lost. */
   reviewVoices(): void {
-    const { bounds, use, speech } = this.#parts;
+    const { shared, use } = this.#parts;
+    const { bounds, speech } = shared;
     const speakerIds = voicesOf(use.key, speech.voices.speakerIds);
     for (const context of this.#contexts.values())
       if (use.key.voices?.includes(context.voiceId) === false)
@@ -193,12 +194,11 @@ export class Session {
 
   /** The service is stopping: ends the socket, unless it generates or has something to send. */
   drain(): void {
-    const { isBehind, lease } = this.#parts;
     if (
       this.#isOver ||
       this.isWaiting ||
-      lease.isHeld ||
-      isBehind() ||
+      this.#parts.lease.isHeld ||
+      this.reader.isBehind ||
       !this.#outbox.isHandedOn ||
       this.#isClosing()
     )
@@ -218,15 +218,14 @@ export class Session {
 
   #beat(nowMs: number): void {
     if (this.#isOver) return;
-    const { bounds, onBeat, protocol } = this.#parts;
-    onBeat();
+    const { lease, protocol, shared } = this.#parts;
+    this.reader.beat(shared.clock());
     if (this.#checkLife(nowMs)) return;
     if (protocol.contextIdleMsMax !== null)
       for (const context of this.#contexts.values()) context.endIdle(nowMs, protocol.contextIdleMsMax);
     this.#review();
-    if (this.#parts.lease.isHeld && nowMs - this.#busyMs >= bounds.slotIdleMsMax)
-      this.#parts.lease.giveBack();
-    if (this.#parts.isDraining()) this.drain();
+    if (lease.isHeld && nowMs - this.#busyMs >= shared.bounds.slotIdleMsMax) lease.giveBack();
+    if (shared.isDraining()) this.drain();
   }
 
   /** The socket is closed: cancels everything. Idempotent. */
@@ -242,18 +241,18 @@ export class Session {
     this.#contexts.clear();
     this.#outbox.close();
     this.#parts.lease.giveBack();
-    const { clock, id, lease, log, onOver, route, trace, use } = this.#parts;
-    log.info(
+    const { id, lease, onOver, route, shared, trace, use } = this.#parts;
+    shared.log.info(
       {
         ...{ requestId: id, ...traceFields(trace), keyId: use.key.keyId, route, code, cause },
         ...{ spokenCharacters: lease.settledCharacters, status: 101, outcome: outcome ?? 'client' },
         ...{ contexts: this.#openedContexts, frames: this.#frames, characters: this.#characters },
         ...this.#firstAudio?.fields(this.#firstTextMs),
-        totalMs: Math.round((clock() - this.#startMs) * 10) / 10,
+        totalMs: Math.round((shared.clock() - this.#startMs) * 10) / 10,
       },
       'socket',
     );
-    onOver(this);
+    onOver();
     forgetLastMatch();
   }
 
@@ -276,10 +275,10 @@ export class Session {
       this.guard(() => {
         this.#waiting = null;
         if (this.#act(act)) this.#do(acts, index + 1);
-        if (!this.isWaiting) this.#parts.onHeld(false);
+        if (!this.isWaiting) this.reader.hold(false);
       }),
     );
-    if (this.isWaiting) this.#parts.onHeld(true);
+    if (this.isWaiting) this.reader.hold(true);
     return this.isWaiting;
   }
 
@@ -299,7 +298,7 @@ export class Session {
       const flushId = act.type === 'flush' ? act.flushId : null;
       return this.#refuse(
         'contextUnknown',
-        `unknown context_id: ${quoted(contextId ?? 'null', this.#parts.bounds)}`,
+        `unknown context_id: ${quoted(contextId ?? 'null', this.#parts.shared.bounds)}`,
         contextId,
         flushId,
       );
@@ -309,8 +308,8 @@ export class Session {
       case 'keep':
         return true;
       case 'text':
-        this.#busyMs = this.#parts.seenClock();
-        this.#firstTextMs ??= this.#parts.clock();
+        this.#busyMs = this.#parts.shared.seenClock();
+        this.#firstTextMs ??= this.#parts.shared.clock();
         context.text(act.text, act.pieces);
         // A refusal may have ended it.
         return context.isOpen;
@@ -348,7 +347,8 @@ export class Session {
 
   /** @returns why no context opens; `null`: one may open */
   #startRefusal({ contextId, settings }: StartFrame, isTaken: boolean): [RefusalReason, string] | null {
-    const { bounds, isDraining, use, speech } = this.#parts;
+    const { shared, use } = this.#parts;
+    const { bounds, isDraining, speech } = shared;
     const speakerIds = voicesOf(use.key, speech.voices.speakerIds);
     const id = quoted(contextId ?? 'null', bounds);
     if (isTaken) return ['frameInvalid', `invalid frame: context_id already in use: ${id}`];
@@ -362,8 +362,8 @@ export class Session {
 
   /** @returns the context, or why it cannot be opened */
   #open({ contextId, settings, timestamps, format }: StartFrame): SocketContext | OpenRefusal {
-    const { bounds, clock, flushIdBudget, id, use, lease, log, seenClock } = this.#parts;
-    const { metrics, protocol, route, speech } = this.#parts;
+    const { budgets, id, lease, protocol, route, shared, use } = this.#parts;
+    const { bounds, clock, log, metrics, seenClock, speech } = shared;
     const share = lease.share();
     const settingsNow = () => settingsOf(settings, use.key.speaking);
     const options = {
@@ -376,7 +376,7 @@ export class Session {
       ...{ clientContextId: contextId, voiceId: settings.voiceId, protocol, lease, share },
       ...{
         outbox: this.#outbox,
-        flushIdBudget,
+        flushIdBudget: budgets.flushIds,
         clock,
         seenClock,
         flushesPendingMax: bounds.flushesPendingMax,
@@ -412,7 +412,7 @@ export class Session {
   }
 
   #onChange(context: SocketContext): void {
-    if (context.activity === 'speaking') this.#busyMs = this.#parts.seenClock();
+    if (context.activity === 'speaking') this.#busyMs = this.#parts.shared.seenClock();
     else this.#review();
   }
 
@@ -422,7 +422,7 @@ export class Session {
     let holds = false;
     for (const { activity } of this.#contexts.values()) {
       if (activity === 'speaking') {
-        this.#busyMs = this.#parts.seenClock();
+        this.#busyMs = this.#parts.shared.seenClock();
         return;
       }
       holds ||= activity === 'holding';
@@ -459,7 +459,7 @@ export class Session {
     voiceId = '',
   ): boolean {
     const { protocol } = this.#parts;
-    this.#parts.metrics.refused(reason);
+    this.#parts.shared.metrics.refused(reason);
     this.#list('refused', undefined, reason, askedVoice(voiceId));
     this.#outbox.answer(this.#lane, protocol.error(reason, text, contextId, flushId));
     return false;
@@ -467,7 +467,7 @@ export class Session {
 
   /** @param context whose text or flush it was, or which it ends */
   #noteRefusal(refusal: RefusalReason, context: SocketContext): void {
-    this.#parts.metrics.refused(refusal);
+    this.#parts.shared.metrics.refused(refusal);
     this.#list('refused', context, refusal);
   }
 
@@ -483,15 +483,15 @@ export class Session {
     refusal?: RefusalReason,
     voice = context?.voiceId,
   ): void {
-    const { clock, id, use, metrics, route } = this.#parts;
+    const { id, route, shared, use } = this.#parts;
     const { accountId, keyId } = use.key;
-    metrics.ended({
+    shared.metrics.ended({
       ...{ requestId: id, keyId, accountId, route, status: 101, outcome, refusal, voice },
       ...(refusal === undefined && {
         characters: context?.characters,
         firstAudioMs: context?.firstAudioMs,
       }),
-      totalMs: context === undefined ? 0 : clock() - context.openedMs,
+      totalMs: context === undefined ? 0 : shared.clock() - context.openedMs,
     });
   }
 

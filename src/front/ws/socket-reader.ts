@@ -10,15 +10,14 @@
  * holds: so a socket pauses only while the library holds nothing. Resuming starts a timer of ten seconds that only
  * received bytes stop.
  */
-import type { PartOfAccount } from '../../byte-budget.js';
 import type { Bounds } from '../../limits.js';
+import type { Metrics } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
 import type { TickActions } from '../../tick.js';
 import { ByteQueue } from '../byte-queue.js';
 import type { Inlet, AccountTurn, Waiting } from '../turns.js';
 import type { SocketReading } from '../uws.js';
-import type { SocketHandle } from './outbox.js';
-import type { Session } from './session.js';
+import type { SocketBudgets, SocketHandle } from './outbox.js';
 
 type ReadHandle = Pick<SocketHandle, 'getBufferedAmount' | 'ping'>;
 
@@ -30,23 +29,36 @@ const WORD_BYTES = 4;
 const MUCH_WAITING_BYTES = 1024 * 1024;
 
 export interface SocketReaderParts {
-  readonly session: Pick<
-    Session,
-    'guard' | 'message' | 'binaryMessage' | 'received' | 'ponged' | 'flooded' | 'pingPayload'
-  >;
+  readonly route: string;
   readonly socket: ReadHandle;
   readonly reading: Reading;
   readonly turn: AccountTurn;
-  /** Bytes of messages that wait, of all sockets of the account. */
-  readonly budget: PartOfAccount;
-  readonly tick: TickActions;
-  readonly clock: Clock;
-  readonly bounds: Pick<Bounds, 'stallRearmMs'>;
-  /** The socket was read later, by so many milliseconds. */
-  readonly onReadLater: (ms: number) => void;
+  readonly budgets: Pick<SocketBudgets, 'waiting'>;
+  readonly shared: {
+    readonly tick: TickActions;
+    readonly clock: Clock;
+    readonly bounds: Pick<Bounds, 'stallRearmMs'>;
+    readonly metrics: Pick<Metrics, 'readLater'>;
+  };
+}
+
+/** The socket's session. */
+interface Owner {
+  /** Runs a callback. An exception ends this socket and no other. */
+  guard(callback: () => void): void;
+  /** A whole text message. @param bytes in UTF-8, valid only during the call */
+  message(bytes: Buffer): void;
+  binaryMessage(): void;
+  /** The client gave a sign of life. */
+  received(): void;
+  ponged(payload: string): void;
+  /** More came than the bounds allow. */
+  flooded(): void;
+  readonly pingPayload: string;
 }
 
 export class SocketReader implements Inlet, Waiting {
+  readonly #owner: Owner;
   readonly #parts: SocketReaderParts;
   readonly #queue: ByteQueue;
   #pausedSinceMs: number | null = null;
@@ -57,9 +69,10 @@ export class SocketReader implements Inlet, Waiting {
   #isHeld = false;
   #isOver = false;
 
-  constructor(parts: SocketReaderParts) {
+  constructor(owner: Owner, parts: SocketReaderParts) {
+    this.#owner = owner;
     this.#parts = parts;
-    this.#queue = new ByteQueue(parts.budget);
+    this.#queue = new ByteQueue(parts.budgets.waiting);
     parts.turn.open(this);
   }
 
@@ -78,17 +91,17 @@ export class SocketReader implements Inlet, Waiting {
     else if (this.#queueUp(message, isBinary)) {
       if (!this.#isHeld) turn.wait(this);
       this.#readLater();
-    } else this.#parts.session.guard(() => this.#parts.session.flooded());
+    } else this.#owner.guard(() => this.#owner.flooded());
   }
 
   /** A ping, or a pong with its payload. The library has answered the ping. */
   control(payload: string | null): void {
     if (this.#isOver) return;
-    const { session, turn } = this.#parts;
+    const { turn } = this.#parts;
     this.#timedSinceMs = null;
-    if (payload !== null) session.guard(() => session.ponged(payload));
+    if (payload !== null) this.#owner.guard(() => this.#owner.ponged(payload));
     // A read may deliver a hundred thousand pings: beyond the account's part they are only counted.
-    else if (this.#pausedSinceMs === null) session.guard(() => session.received());
+    else if (this.#pausedSinceMs === null) this.#owner.guard(() => this.#owner.received());
     turn.count(payload?.length ?? 0);
     if (this.#pausedSinceMs !== null || !turn.isFree) this.#readLater();
   }
@@ -116,13 +129,14 @@ export class SocketReader implements Inlet, Waiting {
   }
 
   pause(): void {
-    this.#pausedSinceMs = this.#pingedMs = this.#parts.clock();
+    this.#pausedSinceMs = this.#pingedMs = this.#parts.shared.clock();
     this.#stopReading();
   }
 
   resume(): void {
-    const nowMs = this.#parts.clock();
-    if (this.#pausedSinceMs !== null) this.#parts.onReadLater(nowMs - this.#pausedSinceMs);
+    const { route, shared } = this.#parts;
+    const nowMs = shared.clock();
+    if (this.#pausedSinceMs !== null) shared.metrics.readLater(route, nowMs - this.#pausedSinceMs);
     this.#pausedSinceMs = null;
     this.#timedSinceMs = nowMs;
     this.#parts.reading.resume(this.#parts.socket);
@@ -130,19 +144,20 @@ export class SocketReader implements Inlet, Waiting {
 
   /** Called several times a second. */
   beat(nowMs: number): void {
-    const { bounds, reading, session, socket } = this.#parts;
+    const { reading, shared, socket } = this.#parts;
+    const { stallRearmMs } = shared.bounds;
     // It may have said something that is not read yet.
-    if (this.#pausedSinceMs !== null || this.isBehind) session.received();
+    if (this.#pausedSinceMs !== null || this.isBehind) this.#owner.received();
     if (this.#pausedSinceMs !== null) {
       this.#stopReading();
       // Nothing else shows that the other end of a paused socket is gone.
-      if (nowMs - this.#pingedMs >= bounds.stallRearmMs) {
+      if (nowMs - this.#pingedMs >= stallRearmMs) {
         this.#pingedMs = nowMs;
-        socket.ping(session.pingPayload);
+        socket.ping(this.#owner.pingPayload);
       }
     }
     // The timer may run in a pause too: a socket with unsent bytes is still read.
-    if (this.#timedSinceMs !== null && nowMs - this.#timedSinceMs >= bounds.stallRearmMs) {
+    if (this.#timedSinceMs !== null && nowMs - this.#timedSinceMs >= stallRearmMs) {
       this.#timedSinceMs = nowMs;
       reading.pause(socket);
       reading.resume(socket);
@@ -166,22 +181,21 @@ export class SocketReader implements Inlet, Waiting {
   }
 
   #pass(bytes: Uint8Array, isBinary: boolean): void {
-    const { session } = this.#parts;
-    session.guard(() => {
-      if (isBinary) session.binaryMessage();
-      else session.message(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    this.#owner.guard(() => {
+      if (isBinary) this.#owner.binaryMessage();
+      else this.#owner.message(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     });
   }
 
   #readLater(): void {
-    const { budget, tick, turn } = this.#parts;
+    const { budgets, shared, turn } = this.#parts;
     if (this.#pausedSinceMs === null) turn.pause(this);
     // At once: others could complete a message each, or send thousands of pings, before the end of this tick.
-    if (budget.taken > MUCH_WAITING_BYTES || turn.isFarBehind) turn.pauseAll();
+    if (budgets.waiting.taken > MUCH_WAITING_BYTES || turn.isFarBehind) turn.pauseAll();
     if (this.#isChecking) return;
     // A failed write may have turned reading on again.
     this.#isChecking = true;
-    tick.add(() => {
+    shared.tick.add(() => {
       this.#isChecking = false;
       if (!this.#isOver && this.#pausedSinceMs !== null) this.#stopReading();
     });

@@ -32,8 +32,8 @@ import {
   type WebSocket,
 } from '../uws.js';
 import type { SocketProtocol } from './protocol.js';
-import type { Handshake } from './session.js';
-import type { OpenSocket, Sockets } from './sockets.js';
+import type { Handshake, Session } from './session.js';
+import type { Sockets } from './sockets.js';
 
 /** Who opens a WebSocket. */
 export interface SocketCaller {
@@ -78,12 +78,16 @@ export interface SocketRouteParts {
   readonly isDraining: () => boolean;
 }
 
-/** The data that the library keeps with a socket. */
+/** The data that the library keeps with a socket. It copies each property to an object whose properties are slow and large. */
+interface SocketData {
+  readonly attached: Attached;
+}
+
 interface Attached extends Handshake {
   readonly caller: SocketCaller;
   readonly reading: SocketReading;
   readonly protocol: SocketProtocol;
-  opened: OpenSocket | null;
+  session: Session | null;
   /** Ends the time in which a refused socket stays open, or in which a socket waits for its key. */
   timer: NodeJS.Timeout | undefined;
   isRefused: boolean;
@@ -205,7 +209,7 @@ const handshake = (
       ...{ id, route, trace, caller, strangerOf, waited, longOf },
       reading: (path.reading ??= new SocketReading(res)),
       protocol: caller.protocol ?? parts.sockets.protocol,
-      opened: null,
+      session: null,
       account: null,
       timer: undefined,
       isRefused: false,
@@ -215,12 +219,13 @@ const handshake = (
     };
     const isKeyless = member === null && caller.keyLater === undefined;
     const messages = isKeyless ? 'keyless' : longOf === null ? 'short' : 'long';
-    res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', path.contexts.get(messages)!);
+    const data: SocketData = { attached };
+    res.upgrade(data, socketKey ?? '', protocol ?? '', extensions ?? '', path.contexts.get(messages)!);
   });
 };
 
 /** The library throws if the socket has ended. */
-const closeIfOpen = (ws: WebSocket<Attached>): void => {
+const closeIfOpen = (ws: WebSocket<SocketData>): void => {
   try {
     ws.close();
   } catch {
@@ -230,7 +235,7 @@ const closeIfOpen = (ws: WebSocket<Attached>): void => {
 
 const fail = (
   { services }: SocketRouteParts,
-  ws: WebSocket<Attached>,
+  ws: WebSocket<SocketData>,
   attached: Attached,
   error: unknown,
 ): void => {
@@ -247,7 +252,7 @@ const INVALID_KEY: RefusedSocket = { reason: 'keyUnknown', text: errors.keyUnkno
  */
 const refuse = (
   { services }: SocketRouteParts,
-  ws: WebSocket<Attached>,
+  ws: WebSocket<SocketData>,
   attached: Attached,
   { reason, text }: RefusedSocket,
   afterMs: number,
@@ -271,10 +276,10 @@ const refuse = (
 
 const openSession = (
   { services, sockets }: SocketRouteParts,
-  ws: WebSocket<Attached>,
+  ws: WebSocket<SocketData>,
   attached: Attached,
   key: ActiveKey,
-): OpenSocket => {
+): Session => {
   const { protocol, reading, strangerOf } = attached;
   if (strangerOf !== null) {
     services.connections.known.add(strangerOf, true);
@@ -282,19 +287,18 @@ const openSession = (
   }
   attached.strangerOf = null;
   attached.account = key.accountId;
-  const opened = sockets.open(attached, key, protocol, ws, reading);
-  attached.opened = opened;
-  return opened;
+  attached.session = sockets.open(attached, key, protocol, ws, reading);
+  return attached.session;
 };
 
 /** @param afterMs see `refuse` @returns the session of a socket that waited for its key; `null`: it is refused */
 const settle = (
   parts: SocketRouteParts,
-  ws: WebSocket<Attached>,
+  ws: WebSocket<SocketData>,
   attached: Attached,
   found: ActiveKey | RefusedSocket,
   afterMs: number,
-): OpenSocket | null => {
+): Session | null => {
   let why: RefusedSocket;
   if ('keyId' in found) {
     attached.waited?.();
@@ -313,7 +317,7 @@ const settle = (
 /** Reads nothing until the key is found: a stranger's messages would take memory. */
 const lookUp = async (
   parts: SocketRouteParts,
-  ws: WebSocket<Attached>,
+  ws: WebSocket<SocketData>,
   attached: Attached,
 ): Promise<void> => {
   const {
@@ -322,7 +326,7 @@ const lookUp = async (
   } = attached;
   if (keyLater === undefined) return;
   reading.pause(ws);
-  const found = await keyLater.lookUp(() => attached.opened?.session.revoke());
+  const found = await keyLater.lookUp(() => attached.session?.revoke());
   const isRefused = 'reason' in found;
   if (!isRefused) attached.onClosed = found.onClosed;
   if (attached.isClosed) attached.onClosed?.();
@@ -332,7 +336,7 @@ const lookUp = async (
   }
 };
 
-const onOpen = (parts: SocketRouteParts, ws: WebSocket<Attached>, attached: Attached): void => {
+const onOpen = (parts: SocketRouteParts, ws: WebSocket<SocketData>, attached: Attached): void => {
   const { key, refused = INVALID_KEY } = attached.caller;
   const { socketKeyMsMax } = parts.services.bounds;
   if (key !== null) openSession(parts, ws, attached, key);
@@ -349,11 +353,11 @@ const onOpen = (parts: SocketRouteParts, ws: WebSocket<Attached>, attached: Atta
 /** The first message of a socket whose key is not known. */
 const onKeyMessage = (
   parts: SocketRouteParts,
-  ws: WebSocket<Attached>,
+  ws: WebSocket<SocketData>,
   message: ArrayBuffer,
   isBinary: boolean,
 ): void => {
-  const attached = ws.getUserData();
+  const { attached } = ws.getUserData();
   const { socketFrameBytesMax, socketRefusedMs } = parts.services.bounds;
   const isReadable = !isBinary && message.byteLength <= socketFrameBytesMax;
   const found = (isReadable && attached.caller.keyIn?.(Buffer.from(message))) || INVALID_KEY;
@@ -361,8 +365,8 @@ const onKeyMessage = (
 };
 
 /** Frames cost time, and the answers to pings memory. A client that was refused may have sent some before it knows. */
-const onKeylessFrame = ({ services }: SocketRouteParts, ws: WebSocket<Attached>): void => {
-  const attached = ws.getUserData();
+const onKeylessFrame = ({ services }: SocketRouteParts, ws: WebSocket<SocketData>): void => {
+  const { attached } = ws.getUserData();
   attached.keylessFrames++;
   if (attached.keylessFrames > services.bounds.keylessFramesMax) closeIfOpen(ws);
 };
@@ -377,11 +381,11 @@ const addHandlers = (
   const { services } = parts;
   const { bounds, log } = services;
   /** The library must not see an exception; a session's fault ends that session. */
-  const guard = (ws: WebSocket<Attached>, react: (opened: OpenSocket) => void): void => {
-    const { opened } = ws.getUserData();
-    opened?.session.guard(() => react(opened));
+  const guard = (ws: WebSocket<SocketData>, react: (session: Session) => void): void => {
+    const { session } = ws.getUserData().attached;
+    session?.guard(() => react(session));
   };
-  app.ws<Attached>(pattern, {
+  app.ws<SocketData>(pattern, {
     compression: 0,
     maxPayloadLength: messageBytesMax,
     // The session checks silence, sends pings and drops slow readers: it knows whether a reader takes anything.
@@ -391,7 +395,7 @@ const addHandlers = (
     closeOnBackpressureLimit: false,
     upgrade,
     open: (ws) => {
-      const attached = ws.getUserData();
+      const { attached } = ws.getUserData();
       try {
         onOpen(parts, ws, attached);
       } catch (error) {
@@ -399,27 +403,27 @@ const addHandlers = (
       }
     },
     message(ws, message, isBinary) {
-      const attached = ws.getUserData();
-      if (attached.opened === null && !attached.isRefused) {
+      const { attached } = ws.getUserData();
+      if (attached.session === null && !attached.isRefused) {
         try {
           onKeyMessage(parts, ws, message, isBinary);
         } catch (error) {
           fail(parts, ws, attached, error);
         }
-      } else if (attached.opened === null) onKeylessFrame(parts, ws);
+      } else if (attached.session === null) onKeylessFrame(parts, ws);
       else guard(ws, ({ reader }) => reader.message(message, isBinary));
     },
     ping(ws) {
-      if (ws.getUserData().opened === null) onKeylessFrame(parts, ws);
+      if (ws.getUserData().attached.session === null) onKeylessFrame(parts, ws);
       else guard(ws, ({ reader }) => reader.control(null));
     },
     pong(ws, payload) {
-      if (ws.getUserData().opened === null) onKeylessFrame(parts, ws);
+      if (ws.getUserData().attached.session === null) onKeylessFrame(parts, ws);
       else guard(ws, ({ reader }) => reader.control(Buffer.from(payload).toString('latin1')));
     },
-    drain: (ws) => guard(ws, ({ session }) => session.drained()),
+    drain: (ws) => guard(ws, (session) => session.drained()),
     close: (ws, code, message) => {
-      const attached = ws.getUserData();
+      const { attached } = ws.getUserData();
       clearTimeout(attached.timer);
       attached.waited?.();
       const { account, longOf, strangerOf } = attached;
@@ -437,10 +441,10 @@ const addHandlers = (
       try {
         attached.isClosed = true;
         attached.onClosed?.();
-        attached.opened?.reader.close();
+        attached.session?.reader.close();
         // Without a close frame, the message is the library's and says what was wrong. Otherwise it is the client's.
         const cause = code === NO_CLOSE_FRAME ? Buffer.from(message).toString() : undefined;
-        attached.opened?.session.closed(code, cause);
+        attached.session?.closed(code, cause);
       } catch (error) {
         log.error({ requestId: attached.id, ...describeFault(error) }, 'clean-up of a socket failed');
       }

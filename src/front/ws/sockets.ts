@@ -12,11 +12,11 @@ import { KeyedBudget, type Member } from '../../byte-budget.js';
 import type { RefusalReason } from '../../metrics.js';
 import { inSlices } from '../../slices.js';
 import { Pulse, Registry, type Services } from '../services.js';
-import type { SocketHandle } from './outbox.js';
+import type { SocketBudgets, SocketHandle } from './outbox.js';
 import { specificationProtocol, type SocketProtocol } from './protocol.js';
-import { Session, type Handshake } from './session.js';
+import { Session, type Handshake, type SharedParts } from './session.js';
 import { SocketLease } from './socket-lease.js';
-import { SocketReader, type Reading } from './socket-reader.js';
+import type { Reading } from './socket-reader.js';
 
 export const SOCKET_PATH = '/v1/tts/ws';
 
@@ -33,11 +33,6 @@ export interface SocketsParts {
   readonly admission: Pick<Admission, 'admit'>;
 }
 
-export interface OpenSocket {
-  readonly session: Session;
-  readonly reader: SocketReader;
-}
-
 /** The sockets of one route. */
 interface OfRoute {
   open: number;
@@ -51,21 +46,19 @@ export class Sockets {
   readonly #openBudget: KeyedBudget;
   /** What the operator allows each key. */
   readonly #ofKeys: Slots;
-  readonly #textBudget: KeyedBudget;
-  readonly #flushIdBudget: KeyedBudget;
-  readonly #waitingBudget: KeyedBudget;
   /** Messages that arrive: the library holds them, and has one bound for all of a socket. */
   readonly #longBudget: KeyedBudget;
   /** Sockets whose key is not known, by address. */
   readonly #keyless: KeyedBudget;
-  readonly #buffered: KeyedBudget;
-  readonly #answers: KeyedBudget;
+  readonly #budgets: Readonly<Record<keyof SocketBudgets, KeyedBudget>>;
+  /** Of the accounts that have sockets. */
+  readonly #partsOfAccounts = new Map<number, SocketBudgets>();
   readonly #registry = new Registry<Session>();
   readonly #pulse: Pulse;
   #draining = false;
-  readonly #isDraining = (): boolean => this.#draining;
   readonly #byRoute = new Map<string, OfRoute>();
   readonly #queued = { bytes: 0 };
+  readonly #shared: SharedParts;
 
   constructor(parts: SocketsParts) {
     this.#parts = parts;
@@ -74,22 +67,30 @@ export class Sockets {
     this.protocol = specificationProtocol(bounds);
     this.#openBudget = new KeyedBudget(bounds.socketsMax, bounds.slotsPerKey);
     this.#ofKeys = new Slots(bounds.socketsPerKeyMax);
-    this.#textBudget = new KeyedBudget(bounds.socketCharactersInFlightMax, bounds.socketTextBytesMax);
-    this.#flushIdBudget = new KeyedBudget(
-      bounds.flushIdUnitsInFlightMax,
-      bounds.flushesPendingMax * bounds.socketIdMax,
-    );
-    this.#waitingBudget = new KeyedBudget(
-      bounds.waitingMessageBytesMax,
-      WAITING_MESSAGES_LEAST * bounds.socketMessageBytesMax,
-    );
     this.#longBudget = new KeyedBudget(
       bounds.arrivingMessageBytesMax,
       bounds.slotsPerKey * bounds.socketMessageBytesMax,
     );
     this.#keyless = new KeyedBudget(bounds.keylessSocketsMax, 1, PART_OF_ADDRESS);
-    this.#buffered = new KeyedBudget(bounds.socketBufferedBytesInFlightMax, 0);
-    this.#answers = new KeyedBudget(bounds.socketAnswerBytesInFlightMax, 0);
+    this.#budgets = {
+      buffered: new KeyedBudget(bounds.socketBufferedBytesInFlightMax, 0),
+      answers: new KeyedBudget(bounds.socketAnswerBytesInFlightMax, 0),
+      waiting: new KeyedBudget(
+        bounds.waitingMessageBytesMax,
+        WAITING_MESSAGES_LEAST * bounds.socketMessageBytesMax,
+      ),
+      text: new KeyedBudget(bounds.socketCharactersInFlightMax, bounds.socketTextBytesMax),
+      flushIds: new KeyedBudget(
+        bounds.flushIdUnitsInFlightMax,
+        bounds.flushesPendingMax * bounds.socketIdMax,
+      ),
+    };
+    const { log, metrics, tick } = parts.services;
+    this.#shared = {
+      ...{ bounds, clock, log, metrics, tick, speech: parts.speech, queued: this.#queued },
+      seenClock: this.#pulse.seenClock,
+      isDraining: () => this.#draining,
+    };
   }
 
   get size(): number {
@@ -103,7 +104,7 @@ export class Sockets {
 
   /** Bytes queued for all sockets, here and in the library. */
   get bufferedBytes(): number {
-    return this.#queued.bytes + this.#buffered.taken;
+    return this.#queued.bytes + this.#budgets.buffered.taken;
   }
 
   /** @returns why there is no room for one more of this key; `null`: there is */
@@ -141,9 +142,9 @@ export class Sockets {
     protocol: SocketProtocol,
     socket: SocketHandle,
     reading: Reading,
-  ): OpenSocket {
-    const { admission, services, speech } = this.#parts;
-    const { bounds, clock, keys, log, metrics, tick, turns } = services;
+  ): Session {
+    const { admission, services } = this.#parts;
+    const { bounds, keys, turns } = services;
     const { accountId, keyId } = key;
     const { id, route, trace } = handshake;
     const ofRoute = this.#countsOf(route);
@@ -152,50 +153,41 @@ export class Sockets {
     );
     this.#openBudget.take(accountId, 1);
     this.#ofKeys.take(keyId);
+    const budgets = this.#partsOf(accountId);
     const lease = new SocketLease({
       admission,
       key,
       requestId: id,
       charactersMax: bounds.socketCharactersMax,
-      textBudget: this.#textBudget.of(accountId),
+      textBudget: budgets.text,
       onHeld: (isHeld) => (ofRoute.speaking += isHeld ? 1 : -1),
     });
     const session: Session = new Session({
-      ...{ id, trace, route, protocol, socket, speech, lease },
-      ...{ tick, clock, log, metrics, bounds },
-      seenClock: this.#pulse.seenClock,
+      id,
+      trace,
+      route,
+      protocol,
+      socket,
+      reading,
+      lease,
       use,
-      buffered: this.#buffered.of(accountId),
-      budget: this.#answers.of(accountId),
-      queued: this.#queued,
-      flushIdBudget: this.#flushIdBudget.of(accountId),
-      isBehind: () => reader.isBehind,
-      onHeld: (isHeld) => reader.hold(isHeld),
-      onBeat: () => reader.beat(clock()),
-      isDraining: this.#isDraining,
-      onOver: (over) => {
+      budgets,
+      shared: this.#shared,
+      turn: turns.of(accountId),
+      onOver: () => {
         ofRoute.open--;
         use.end();
         this.#openBudget.giveBack(accountId, 1);
+        if (this.#openBudget.takenBy(accountId) === 0) this.#partsOfAccounts.delete(accountId);
         this.#ofKeys.give(keyId);
-        this.#forget(over);
+        this.#registry.delete(session);
+        this.#pulse.delete(session);
       },
-    });
-    const reader: SocketReader = new SocketReader({
-      session,
-      socket,
-      reading,
-      turn: turns.of(accountId),
-      budget: this.#waitingBudget.of(accountId),
-      tick,
-      clock,
-      bounds,
-      onReadLater: (ms) => metrics.readLater(route, ms),
     });
     ofRoute.open++;
     this.#registry.add(session);
     this.#pulse.add(session);
-    return { session, reader };
+    return session;
   }
 
   /** Takes no new contexts. Sockets end when they speak nothing. */
@@ -224,8 +216,19 @@ export class Sockets {
     return known;
   }
 
-  #forget(session: Session): void {
-    this.#registry.delete(session);
-    this.#pulse.delete(session);
+  /** The same for all sockets of an account. */
+  #partsOf(accountId: number): SocketBudgets {
+    const known = this.#partsOfAccounts.get(accountId);
+    if (known !== undefined) return known;
+    const { answers, buffered, flushIds, text, waiting } = this.#budgets;
+    const parts: SocketBudgets = {
+      answers: answers.of(accountId),
+      buffered: buffered.of(accountId),
+      flushIds: flushIds.of(accountId),
+      text: text.of(accountId),
+      waiting: waiting.of(accountId),
+    };
+    this.#partsOfAccounts.set(accountId, parts);
+    return parts;
   }
 }
