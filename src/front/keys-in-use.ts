@@ -48,14 +48,18 @@ export class KeysInUse {
     inUse.listeners.add(onRead);
     this.#keys.set(keyId, inUse);
     this.#timer ??= setInterval(this.#beat, this.#parts.bounds.keyRecheckMsMax / BEATS_A_RECHECK);
-    return new KeyUse(inUse, () => {
-      inUse.listeners.delete(onRead);
-      if (inUse.listeners.size > 0 || this.#keys.get(keyId) !== inUse) return;
-      this.#keys.delete(keyId);
-      if (this.#keys.size > 0) return;
-      clearInterval(this.#timer);
-      this.#timer = undefined;
-    });
+    return new KeyUse(this, inUse, onRead);
+  }
+
+  /** For `KeyUse.end`. Idempotent. */
+  end(inUse: KeyInUse, onRead: OnKeyRead): void {
+    const { keyId } = inUse.key;
+    inUse.listeners.delete(onRead);
+    if (inUse.listeners.size > 0 || this.#keys.get(keyId) !== inUse) return;
+    this.#keys.delete(keyId);
+    if (this.#keys.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   *#beats(): Generator<void> {
@@ -91,13 +95,19 @@ export class KeysInUse {
 
 /** Something that is open for a key. */
 export class KeyUse {
+  readonly #keys: KeysInUse;
   readonly #inUse: KeyInUse;
-  /** It is not open any more. Idempotent. */
-  readonly end: () => void;
+  readonly #onRead: OnKeyRead;
 
-  constructor(inUse: KeyInUse, end: () => void) {
+  constructor(keys: KeysInUse, inUse: KeyInUse, onRead: OnKeyRead) {
+    this.#keys = keys;
     this.#inUse = inUse;
-    this.end = end;
+    this.#onRead = onRead;
+  }
+
+  /** It is not open any more. Idempotent. */
+  end(): void {
+    this.#keys.end(this.#inUse, this.#onRead);
   }
 
   /** As it was read last. */

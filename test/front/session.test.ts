@@ -673,7 +673,7 @@ t.test('marks that wait count as text, and are given back with it', (t) => {
   const books = new Books();
   const parts = {
     admission: { admit: (_key: unknown, characters: number) => books.admit(characters) },
-    key: activeKey(7),
+    use: { key: activeKey(7) },
     requestId: 'request-1',
     charactersMax: 1_000,
     textBudget,

@@ -151,7 +151,7 @@ export class World {
           return admitted;
         },
       },
-      key: KEY,
+      use: { key: KEY },
       requestId: 'request',
       charactersMax: bounds.socketCharactersMax,
       textBudget: this.#budgets.text,

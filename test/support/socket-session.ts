@@ -136,15 +136,16 @@ export const createSession = (
   const clock = () => state.nowMs;
   const budgets = wholeSocketBudgets(bounds);
   const turns = new Turns({ clock, bounds, after: () => undefined });
+  const use = {
+    get key() {
+      return state.key;
+    },
+  };
   const session = new Session({
     id: 'request-1',
     trace: null,
     route: '/v1/tts/ws',
-    use: {
-      get key() {
-        return state.key;
-      },
-    },
+    use,
     socket,
     protocol: options.protocol ?? specificationProtocol(bounds),
     lease: new SocketLease({
@@ -152,7 +153,7 @@ export const createSession = (
         admit: (_key, characters) => books.admit(characters),
         ...(options.waitForCredit !== undefined && { waitForCredit: options.waitForCredit }),
       },
-      key: state.key,
+      use,
       requestId: 'request-1',
       charactersMax: limits.socketCharactersMax,
       textBudget: budgets.text,

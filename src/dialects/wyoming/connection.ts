@@ -412,17 +412,17 @@ class Utterance implements InFlight {
     this.route = route;
     this.#startMs = clock();
     this.#sampleRateHz = speech.voices.sampleRateHz(settings.voiceId);
+    this.#use = keys.use(key, (now) => {
+      if (now === null && !this.#isOver) this.#refuse('keyUnknown');
+    });
     this.#lease = new SocketLease({
-      ...{ admission, key, slotsOf: network },
+      ...{ admission, use: this.#use, slotsOf: network },
       requestId: this.#id,
       charactersMax: bounds.bodyBytesMax,
       textBudget: textBudget.of(key.accountId),
       onHeld: () => undefined,
     });
     this.#share = this.#lease.share();
-    this.#use = keys.use(key, (now) => {
-      if (now === null && !this.#isOver) this.#refuse('keyUnknown');
-    });
     registry.add(this);
   }
 

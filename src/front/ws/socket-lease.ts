@@ -9,10 +9,10 @@
 import type { Admission } from '../../accounts/admission.js';
 import type { GrowingLease, Lease, SlotHolder } from '../../accounts/lease.js';
 import type { Waiting } from '../../store/reservations.js';
-import type { ActiveKey } from '../../store/store.js';
 import type { SocketErrorCode } from '../../errors.js';
 import type { PartOfAccount } from '../../byte-budget.js';
 import { codePointCount } from '../../text/code-points.js';
+import type { KeyUse } from '../keys-in-use.js';
 
 /** Why text is refused. */
 export type LeaseRefusal = Extract<
@@ -22,7 +22,7 @@ export type LeaseRefusal = Extract<
 
 export interface SocketLeaseParts {
   readonly admission: Pick<Admission, 'admit' | 'waitForCredit'>;
-  readonly key: ActiveKey;
+  readonly use: Pick<KeyUse, 'key'>;
   /** Whose slot it takes: by default the key's. */
   readonly slotsOf?: SlotHolder;
   readonly requestId: string;
@@ -56,7 +56,7 @@ export class SocketLease {
   }
 
   get account(): string {
-    return this.#parts.key.account;
+    return this.#parts.use.key.account;
   }
 
   /** A share for a new context, which closes it when it is released. */
@@ -72,12 +72,12 @@ export class SocketLease {
    * @param decide called once, later, unless the wait is cancelled
    */
   wait(text: string | null, isSpeech: boolean, decide: () => void): Waiting | null {
-    const { admission, key, slotsOf = key.keyId } = this.#parts;
+    const { admission, use, slotsOf = use.key.keyId } = this.#parts;
     const isHeld = this.#lease !== null;
     if (admission.waitForCredit === undefined || !(text === null ? !isHeld : isHeld || isSpeech)) return null;
     const more = text === null ? 0 : codePointCount(text);
     const characters = isHeld ? more : this.#unspoken + more;
-    return admission.waitForCredit(key, characters, isHeld ? null : slotsOf, true, decide);
+    return admission.waitForCredit(use.key, characters, isHeld ? null : slotsOf, true, decide);
   }
 
   /** Takes the lease for all unspoken text, unless it is held. */
@@ -141,8 +141,8 @@ export class SocketLease {
   }
 
   #admit(more: number): LeaseRefusal | null {
-    const { admission, key, requestId, slotsOf } = this.#parts;
-    const admitted = admission.admit(key, this.#unspoken + more, requestId, slotsOf);
+    const { admission, requestId, slotsOf, use } = this.#parts;
+    const admitted = admission.admit(use.key, this.#unspoken + more, requestId, slotsOf);
     if (!admitted.ok) return admitted.code;
     this.#lease = admitted.lease;
     this.#parts.onHeld(true);

@@ -84,7 +84,8 @@ interface SocketData {
 }
 
 interface Attached extends Handshake {
-  readonly caller: SocketCaller;
+  /** Until its session is open, which has the key then. */
+  caller: SocketCaller;
   readonly reading: SocketReading;
   readonly protocol: SocketProtocol;
   session: Session | null;
@@ -243,6 +244,7 @@ const fail = (
   closeIfOpen(ws);
 };
 
+const OPENED: SocketCaller = { key: null };
 const INVALID_KEY: RefusedSocket = { reason: 'keyUnknown', text: errors.keyUnknown.socketText };
 
 /**
@@ -287,6 +289,7 @@ const openSession = (
   }
   attached.strangerOf = null;
   attached.account = key.accountId;
+  attached.caller = OPENED;
   attached.session = sockets.open(attached, key, protocol, ws, reading);
   return attached.session;
 };

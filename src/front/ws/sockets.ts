@@ -156,7 +156,7 @@ export class Sockets {
     const budgets = this.#partsOf(accountId);
     const lease = new SocketLease({
       admission,
-      key,
+      use,
       requestId: id,
       charactersMax: bounds.socketCharactersMax,
       textBudget: budgets.text,
