@@ -21,14 +21,14 @@ LEVEL_SENTENCES = 40
 
 
 def measure_chunks(report: Report) -> None:
-    report.heading("decoded in chunks or whole")
+    report.heading("decoded in short chunks or long ones")
     worst = 0.0
     for voice in voice_ids():
         for seed, text in ((3, evaluation_texts()[0]), (4, LONG_TEXT)):
-            pair = [Request(f"{voice}-{seed}-{whole}", voice, text, seed, whole=whole, raw=True) for whole in (True, False)]
-            whole, chunked = (raw_samples(one) for one in render(pair, WORK / "chunks"))
-            same = len(whole) == len(chunked)
-            worst = max(worst, float(np.abs(whole - chunked).max()) if same else float("inf"))
+            pair = [Request(f"{voice}-{seed}-{long}", voice, text, seed, long=long, raw=True) for long in (True, False)]
+            long, short = (raw_samples(one) for one in render(pair, WORK / "chunks"))
+            same = len(long) == len(short)
+            worst = max(worst, float(np.abs(long - short).max()) if same else float("inf"))
     report.figure("largest difference of samples", worst, "", Bar(most=1e-4))
 
 
@@ -40,27 +40,27 @@ def roughness(signal: Floats, place: int) -> float:
     return float(np.abs(np.diff(near, 2)).max() / usual) if usual > 1e-5 and len(near) > 2 else 0.0
 
 
-def measure_clicks(report: Report, voices: dict[str, list[Rendered]], whole: dict[str, list[Rendered]]) -> None:
-    """`whole`: the same utterances, decoded in one step."""
+def measure_clicks(report: Report, voices: dict[str, list[Rendered]], long: dict[str, list[Rendered]]) -> None:
+    """`long`: the same utterances in long chunks, whose boundaries are at other places."""
     report.heading("clicks: bend of the wave at chunk boundaries, of the usual bend around, beside random places")
     at_chunks: list[float] = []
     elsewhere: list[float] = []
     beyond = 0.0
     random = np.random.RandomState(1)
     for voice, rendered in voices.items():
-        for one, same in zip(rendered, whole[voice]):
-            signal, uncut = (raw_samples(some).astype(np.float64) for some in (one, same))
+        for one, same in zip(rendered, long[voice]):
+            signal, other = (raw_samples(some).astype(np.float64) for some in (one, same))
             bends = [roughness(signal, place) for place in one.chunks]
             at_chunks += bends
-            beyond = max([beyond] + [bend - roughness(uncut, place) for bend, place in zip(bends, one.chunks)])
+            beyond = max([beyond] + [bend - roughness(other, place) for bend, place in zip(bends, one.chunks)])
             elsewhere += [roughness(signal, int(place)) for place in random.randint(300, len(signal) - 300, 10 * len(one.chunks))]
     report.note(f"{len(at_chunks)} boundaries, {len(elsewhere)} other places")
     if at_chunks:
         usual = float(np.percentile(elsewhere, 99))
         report.figure("99th percentile at boundaries", float(np.percentile(at_chunks, 99)), "", Bar(most=1.25 * usual), usual)
         report.figure("largest at boundaries", max(at_chunks), "", Bar(most=max(elsewhere)), max(elsewhere))
-        # A plosive may begin at a boundary. But then it does so in the utterance that has no chunks, too.
-        report.figure("largest beyond that of the same place in one chunk", beyond, "", Bar(most=0.01))
+        # A plosive may begin at a boundary. But then it does so in the utterance that has none there, too.
+        report.figure("largest beyond that of the same place within a long chunk", beyond, "", Bar(most=0.01))
 
 
 def long_vowel_periodicity(utterances: list[Utterance]) -> Floats:
@@ -152,13 +152,13 @@ def measure_edges(report: Report, voices: dict[str, list[Rendered]]) -> None:
 def measure_clean(report: Report) -> None:
     texts = evaluation_texts()[:: len(evaluation_texts()) // LEVEL_SENTENCES][:LEVEL_SENTENCES]
 
-    def spoken(voice: str, whole: bool) -> list[Rendered]:
-        asked = [Request(f"{voice}-{n}", voice, text, n, whole=whole, raw=True) for n, text in enumerate(texts)]
-        return render(asked, WORK / ("whole" if whole else "clean"))
+    def spoken(voice: str, long: bool) -> list[Rendered]:
+        asked = [Request(f"{voice}-{n}", voice, text, n, long=long, raw=True) for n, text in enumerate(texts)]
+        return render(asked, WORK / ("long" if long else "clean"))
 
-    voices, uncut = ({voice: spoken(voice, whole) for voice in voice_ids()} for whole in (False, True))
+    voices, long_ones = ({voice: spoken(voice, long) for voice in voice_ids()} for long in (False, True))
     measure_chunks(report)
-    measure_clicks(report, voices, uncut)
+    measure_clicks(report, voices, long_ones)
     measure_levels(report, voices)
     measure_edges(report, voices)
     measure_noise(report)

@@ -58,14 +58,14 @@ class Request:
     text: str
     seed: int = 1
     temperature: float = 1
-    whole: bool = False
+    long: bool = False
     uncut: bool = False  # one segment, whatever its length
     early: bool = False  # cut as the text of a WebSocket
     raw: bool = False  # writes the float samples beside the wave file, too
 
     def line(self, folder: Path) -> str:
         item: dict[str, object] = {"id": self.id, "voice": self.voice, "text": self.text, "seed": self.seed}
-        item |= {"temperature": self.temperature, "out": str(folder / f"{self.id}.wav"), "whole": self.whole}
+        item |= {"temperature": self.temperature, "out": str(folder / f"{self.id}.wav"), "long": self.long}
         item |= {"uncut": self.uncut, "early": self.early}
         if self.raw:
             item["f32"] = str(folder / f"{self.id}.f32")

@@ -1,13 +1,13 @@
 /**
  * Speaks with the service's own engine, without the service, for the voice's measurements.
  *
- * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?,
+ * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "long"?,
  * "uncut"?, "early"?}`. For each it writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and
  * answers with one line `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "phones": [{"phone",
  * "startSample", "endSample"}], "seams", "chunks", "firstChunkMs", "computeMs", "loadMs"}`, where `seams` are the samples at
- * which a new segment begins, and `chunks` those at which another chunk of the same segment does. `whole` decodes all
- * frames of a segment at once, `uncut` makes one segment of the text, `early` cuts it as that of a WebSocket. MODELS_DIR
- * and EXECUTION_PROVIDER are those of the service.
+ * which a new segment begins, and `chunks` those at which another chunk of the same segment does. `long` makes the chunks of
+ * whole files, `uncut` makes one segment of the text, `early` cuts it as that of a WebSocket. MODELS_DIR and
+ * EXECUTION_PROVIDER are those of the service.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -34,7 +34,7 @@ interface Item {
   readonly seed?: number;
   readonly out: string;
   readonly f32?: string;
-  readonly whole?: boolean;
+  readonly long?: boolean;
   readonly uncut?: boolean;
   readonly early?: boolean;
 }
@@ -109,8 +109,9 @@ const speak = async ({ engine, phones: names }: Voices, item: Item): Promise<Spe
       settings: settingsOf({ voiceId: item.voice, temperature: item.temperature }),
       seed: seed + place,
       utteranceSeed: seed,
+      ...(item.long === true && { begins: 'longest' as const }),
     };
-    const synthesis = engine.open(request, item.whole === true);
+    const synthesis = engine.open(request);
     const segmentStart = samples;
     if (segmentStart > 0) seams.push(segmentStart);
     for (;;) {

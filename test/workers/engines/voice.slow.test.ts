@@ -42,12 +42,12 @@ const leadingSilence = (pcm: Int16Array): number => {
   return pcm.length;
 };
 
-t.test('decoding in chunks of any size or whole gives the same samples', async (t) => {
+t.test('decoding in chunks of any size gives the same samples', async (t) => {
   const pack = await loadDefaultPack();
   for (const [seed, voiceId] of someIds.entries()) {
-    const samples = async (begins: 'short' | 'medium' | 'long' | 'longest', isWhole = false) => {
+    const samples = async (begins: 'short' | 'medium' | 'long' | 'longest') => {
       const text = 'It was a dark and stormy night, and everybody ran home.';
-      const segment = pack.open({ ...requestOf(text, { voiceId, seed }), begins }, isWhole);
+      const segment = pack.open({ ...requestOf(text, { voiceId, seed }), begins });
       const parts: Float32Array[] = [];
       for (;;) {
         const chunk = await segment.stepFloat();
@@ -56,16 +56,16 @@ t.test('decoding in chunks of any size or whole gives the same samples', async (
       }
       return { pcm: joinFloats(parts), steps: parts.length };
     };
-    const whole = await samples('short', true);
-    t.equal(whole.steps, 1);
+    const longest = await samples('longest');
     const counts: number[] = [];
-    for (const begins of ['short', 'medium', 'long', 'longest'] as const) {
+    for (const begins of ['short', 'medium', 'long'] as const) {
       const { pcm, steps } = await samples(begins);
       counts.push(steps);
-      t.equal(pcm.length, whole.pcm.length);
-      const worst = pcm.reduce((most, value, i) => Math.max(most, Math.abs(value - whole.pcm[i]!)), 0);
+      t.equal(pcm.length, longest.pcm.length);
+      const worst = pcm.reduce((most, value, i) => Math.max(most, Math.abs(value - longest.pcm[i]!)), 0);
       t.ok(worst <= 1e-5, `${voiceId}, ${begins}: they differ by ${worst} at most`);
     }
+    counts.push(longest.steps);
     t.strictSame(
       counts,
       counts.toSorted((a, b) => b - a),

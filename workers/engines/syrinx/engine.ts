@@ -12,7 +12,7 @@ import { Graphs } from './graphs.js';
 import { type GraphName, mixingOf, type Speaker, type SyrinxData } from './manifest.js';
 import { PhoneSet } from './phones.js';
 import { type Melody, Prosody } from './prosody.js';
-import { Segment } from './segment.js';
+import { Segment, type SpeakerMeans } from './segment.js';
 import { utteranceOf } from '../steps.js';
 import { Timeline } from './timeline.js';
 import { windowsOf } from './windows.js';
@@ -20,12 +20,6 @@ import { PhoneTrack, type TrackMeans } from './track.js';
 
 /** Spoken at load, because the first runs take many times as long. Long enough for every window of every graph. */
 const warmUpText = 'When the evening came we were all sitting near the window, and the rain began to fall.';
-
-interface SpeakerMeans {
-  readonly speaker: Speaker;
-  readonly mix: Float32Array;
-  readonly warp: Float32Array;
-}
 
 const meansOf = (speaker: Speaker): SpeakerMeans => {
   const weights = speaker.mix.reduce((sum, weight) => sum + weight, 0);
@@ -69,25 +63,15 @@ export class SyrinxEngine extends ModelEngine {
     return engine.ready(measured, `${manifestPath}: the models do not run as the manifest says`);
   }
 
-  /** @param whole decode in one step, for measurements */
-  open(request: SegmentRequest, whole = false): Segment {
-    const { speaker, mix, warp } = this.#speakers[this.placeOf(request)]!;
+  open(request: SegmentRequest): Segment {
+    const means = this.#speakers[this.placeOf(request)]!;
     const { text, words, spoken = [] } = request;
     const clauses = clausesOf(text, words, spoken, request);
     const spokenWords = clauses.reduce((sum, { atoms }) => sum + atoms.length, 0);
-    const prosody = new Prosody(request, speaker, this.#melody, spokenWords);
+    const prosody = new Prosody(request, means.speaker, this.#melody, spokenWords);
     const track = new PhoneTrack(clauses, words.length, this.#track);
-    return new Segment({
-      graphs: this.#graphs,
-      timeline: new Timeline(track, this.#graphs, prosody, request.begins ?? 'short'),
-      prosody,
-      request,
-      mix,
-      warp,
-      fine: speaker.fine,
-      gain: speaker.gain,
-      whole,
-    });
+    const timeline = new Timeline(track, this.#graphs, prosody, request.begins ?? 'short');
+    return new Segment({ ...means, graphs: this.#graphs, timeline, prosody, request });
   }
 
   protected async warmUp(): Promise<true> {

@@ -2,7 +2,6 @@
 import { strict as assert } from 'node:assert';
 import { Tensor } from 'onnxruntime-node';
 import type { Sessions } from '../onnx.js';
-import { joinFloats } from '../pcm.js';
 import { floatTensor, floatsIn, integerTensor } from '../tensors.js';
 import type { GraphName, Manifest } from './manifest.js';
 
@@ -145,23 +144,6 @@ export class Graphs {
       result.bands.set(rows.bands.subarray(source * width, (source + 1) * width), (row - from) * width);
     }
     return result;
-  }
-
-  /** Joins the rows of neighbouring chunks, each with the decoder's context at either side. */
-  joinRows(parts: readonly Rows[]): Rows {
-    const context = this.margins.rows;
-    const inner = parts.map((part, place) =>
-      this.rowsBetween(
-        part,
-        place === 0 ? 0 : context,
-        part.f0.length - (place === parts.length - 1 ? 0 : context),
-      ),
-    );
-    return {
-      f0: joinFloats(inner.map(({ f0 }) => f0)),
-      voicing: joinFloats(inner.map(({ voicing }) => voicing)),
-      bands: joinFloats(inner.map(({ bands }) => bands)),
-    };
   }
 
   /** @param noiseIndex where in its noise the decoder starts; @param phase of the first pulse, in periods */

@@ -1,18 +1,15 @@
 /** Speaks one segment: from phones to samples, chunk by chunk. */
-import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
+import type { SegmentRequest } from '../../../src/threads/messages.js';
 import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { fadeIn, fadeOut, silenceBefore, toInt16 } from '../pcm.js';
 import { type Stretch, WordTimes } from '../word-times.js';
 import type { DecoderState, Graphs, Rows } from './graphs.js';
+import type { Speaker } from './manifest.js';
 import type { Prosody } from './prosody.js';
 import type { PhoneSpan, Timeline } from './timeline.js';
 
 /** An `EngineChunk` before quantisation; full scale is 1. */
-export interface FloatChunk {
-  readonly pcm: Float32Array;
-  readonly words: readonly WordTime[];
-  readonly last: boolean;
-}
+export type FloatChunk = Omit<EngineChunk, 'pcm'> & { readonly pcm: Float32Array };
 
 /**
  * Frames of each chunk. The grid is fixed, so that a segment's samples do not depend on scheduling. Five that begin at once
@@ -100,20 +97,21 @@ export const sharpened = (
   return result;
 };
 
-/** What all segments of a voice share, and what belongs to one. */
-export interface SegmentParts {
-  readonly graphs: Graphs;
-  readonly timeline: Timeline;
-  readonly prosody: Prosody;
-  readonly request: SegmentRequest;
+/** A speaker, with values that are inputs of the graphs. */
+export interface SpeakerMeans {
+  readonly speaker: Speaker;
   /** Weights of the trained speakers. */
   readonly mix: Float32Array;
   /** Shape [1]. */
   readonly warp: Float32Array;
-  readonly fine: number;
-  readonly gain: number;
-  /** Decodes all frames at once, for measurements: the same samples, except for rounding. */
-  readonly whole: boolean;
+}
+
+/** What all segments of a voice share, and what belongs to one. */
+export interface SegmentParts extends SpeakerMeans {
+  readonly graphs: Graphs;
+  readonly timeline: Timeline;
+  readonly prosody: Prosody;
+  readonly request: SegmentRequest;
 }
 
 export class Segment implements SegmentSynthesis {
@@ -157,19 +155,18 @@ export class Segment implements SegmentSynthesis {
     return chunk === null ? null : { ...chunk, pcm: toInt16(chunk.pcm) };
   }
 
-  stepFloat(): Promise<FloatChunk | null> {
-    return this.#done ? Promise.resolve(null) : this.#step();
-  }
-
   /** The place of the next chunk in the grid. */
   get window(): number {
     return Math.min(this.#chunk, lastPlaces[this.#begins]);
   }
 
+  stepFloat(): Promise<FloatChunk | null> {
+    return this.#done ? Promise.resolve(null) : this.#step();
+  }
+
   async #step(): Promise<FloatChunk> {
     const isFirst = !this.#isBegun;
-    let rows = await this.#nextRows();
-    if (this.#parts.whole && rows !== null) rows = await this.#allRows(rows);
+    const rows = await this.#nextRows();
     if (rows === null) return this.#blank();
     let pcm = await this.#decode(rows);
     if (isFirst) pcm = this.#trimStart(pcm);
@@ -183,7 +180,7 @@ export class Segment implements SegmentSynthesis {
    * `#done` at the segment's end.
    */
   async #nextRows(): Promise<Rows | null> {
-    const { timeline, graphs, prosody, mix, fine } = this.#parts;
+    const { timeline, graphs, prosody, mix, speaker } = this.#parts;
     const { margins, delaySamples } = graphs;
     if (!this.#isBegun && !(await this.#begin())) return null;
     this.#isBegun = true;
@@ -217,7 +214,7 @@ export class Segment implements SegmentSynthesis {
     const rows = {
       f0: wide.f0.subarray(sharpenRows, wide.f0.length - sharpenRows),
       voicing: wide.voicing.subarray(sharpenRows, wide.voicing.length - sharpenRows),
-      bands: sharpened(wide, graphs.sizes.bands, fine),
+      bands: sharpened(wide, graphs.sizes.bands, speaker.fine),
     };
     prosody.shapePitch(rows.f0);
     return rows;
@@ -232,18 +229,12 @@ export class Segment implements SegmentSynthesis {
     return true;
   }
 
-  async #allRows(first: Rows): Promise<Rows> {
-    const parts = [first];
-    while (!this.#done) parts.push((await this.#nextRows())!);
-    return this.#parts.graphs.joinRows(parts);
-  }
-
   async #decode(rows: Rows): Promise<Float32Array> {
-    const { graphs, warp, gain } = this.#parts;
+    const { graphs, warp, speaker } = this.#parts;
     const { pcm, state } = await graphs.decode(rows, this.#state, warp);
     this.#state = state;
-    const own = this.#parts.whole ? pcm : pcm.subarray(0, this.#chunkSamples);
-    if (gain !== 1) for (let i = 0; i < own.length; i++) own[i]! *= gain;
+    const own = pcm.subarray(0, this.#chunkSamples);
+    if (speaker.gain !== 1) for (let i = 0; i < own.length; i++) own[i]! *= speaker.gain;
     return own;
   }
 
@@ -255,7 +246,7 @@ export class Segment implements SegmentSynthesis {
       fadeIn(rest, seamFadeSamples);
       return rest;
     }
-    // Only the first chunk is searched, so that a segment that is decoded whole starts at the same sample.
+    // Only so much is searched as the shortest first chunk has, so that longer ones start at the same sample.
     const searched = pcm.subarray(delaySamples, chunkGrid[0]! * samplesPerFrame);
     this.#trimmed = silenceBefore(
       searched,
