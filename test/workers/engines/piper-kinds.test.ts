@@ -7,7 +7,7 @@ import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
 import { type Model, type Node, type Tensor, elementTypes } from '../../../workers/engines/graph/model.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
 import { piper } from '../../../workers/engines/piper/format.js';
-import { StreamRun } from '../../../workers/engines/piper/graphs.js';
+import { PiperGraphs } from '../../../workers/engines/piper/graphs.js';
 import { readEntry } from '../../../workers/engines/registry.js';
 import { floatTensor } from '../../../workers/engines/tensors.js';
 
@@ -68,12 +68,15 @@ t.test('a configuration with speakers that the graph does not take is refused', 
 );
 
 t.test('a graph may not make more sound than its frames have', async (t) => {
-  const plan = { input: 'piece', inputs: [], output: 'sound', states: [], lookahead: 1, rate: 4, work: 1 };
+  const part = { name: 'generator', input: 'piece', inputs: [], output: 'sound' };
+  const generator = { ...part, states: [], lookahead: 1, rate: 4, work: 1 };
+  const encoder = { parts: [], noise: null, durations: '', means: '', logDeviations: '' };
   const made = [0, 12, 4, 9].map((length) => new Float32Array(length)).values();
   const tensorOf = (values: Float32Array) => floatTensor(values, [1, 1, 1, values.length]);
   const run = () => Promise.resolve({ sound: tensorOf(made.next().value!) });
-  const stream = new StreamRun(run, plan, {}, {}, 1);
-  const push = (frames: number) => stream.push(new Float32Array(frames), frames, false);
+  const plan = { encoder, flow: generator, generator, channels: 1 };
+  const stream = new PiperGraphs({ run: { generator: run } }, plan).open('generator', 0);
+  const push = (frames: number) => stream(new Float32Array(frames), frames, false);
   // It lags, and makes up for it.
   for (const frames of [1, 2, 1]) await push(frames);
   await t.rejects(push(2), { message: 'sound has more values than its frames make' });

@@ -10,8 +10,8 @@ import { lastInput } from '../../../workers/engines/graph/streams.js';
 import { extract, inner } from '../../../workers/engines/graph/surgery.js';
 import { modelMessage, writeModels } from '../../../workers/engines/graph/write.js';
 import type { Sessions } from '../../../workers/engines/onnx.js';
-import { cutPiper } from '../../../workers/engines/piper/cut.js';
-import { type PartName, PiperGraphs, modelsOf, planOf } from '../../../workers/engines/piper/graphs.js';
+import { type PartName, cutPiper } from '../../../workers/engines/piper/cut.js';
+import { PiperGraphs } from '../../../workers/engines/piper/graphs.js';
 import { nextPiece, runWindows, sizesOf, windowsOf } from '../../../workers/engines/piper/pieces.js';
 import { SentenceReading } from '../../../workers/engines/piper/reading.js';
 import { gaussian, randomAt } from '../../../workers/engines/random.js';
@@ -43,8 +43,7 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   const path = join(folder, 'voice.onnx');
   await writeFile(path, modelMessage(built));
   const model = readModel({ path, openPath: path });
-  const parts = cutPiper(model);
-  const models = modelsOf(parts);
+  const { plan, models } = cutPiper(model);
   await writeModels(folder, models);
   const run: Record<PartName, Sessions<PartName>['run'][PartName]> = {};
   for (const name of Object.keys(models)) {
@@ -63,7 +62,7 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   const whole = await InferenceSession.create(join(wholePath, 'whole.onnx'), alone);
   return {
     model,
-    graphs: new PiperGraphs({ run }, planOf(parts)),
+    graphs: new PiperGraphs({ run }, plan),
     run,
     whole,
     noises,
@@ -188,7 +187,7 @@ t.test('the load runs the windows of sentences of any length', async (t) => {
         for (let [piece, left] = [0, frames]; left > 0; piece++) {
           const count = nextPiece(sizes[part], piece, left);
           left -= count;
-          await stream.push(new Float32Array(plan.channels * count), count, left === 0);
+          await stream(new Float32Array(plan.channels * count), count, left === 0);
         }
       }
     t.strictSame(
@@ -200,13 +199,12 @@ t.test('the load runs the windows of sentences of any length', async (t) => {
   }
 });
 
-const medium = cutPiper(piperModel(mediumShape));
+const { plan: medium } = cutPiper(piperModel(mediumShape));
 
 t.test('a piece is made in half of the time that its listener has in hand', (t) => {
-  const plan = planOf(medium);
-  const { flow, generator } = plan;
+  const { flow, generator } = medium;
   const workPerMs = 25_000_000;
-  const sizes = sizesOf(plan, 25 * workPerMs);
+  const sizes = sizesOf(medium, 25 * workPerMs);
   const frameMs = (1_000 * generator.rate) / 22_050;
   let inHandMs = (sizes.generator[0]! - generator.lookahead) * frameMs;
   for (const [place, frames] of sizes.generator.entries()) {

@@ -9,36 +9,18 @@
  */
 import { type Model, type Node, product } from '../graph/model.js';
 import { streamed } from '../graph/stream.js';
-import type { StreamedModel } from '../graph/streams.js';
 import { GraphError, Wiring, extract, inner } from '../graph/surgery.js';
 
-export interface PiperParts {
-  readonly encoder: {
-    /** They run one after the other. */
-    readonly parts: readonly EncoderPart[];
-    /** The input that takes the noise of the durations, [1, 2, ids]; `null` if the durations have none. */
-    readonly noise: string | null;
-    /** The outputs: frames of each id [1, 1, ids]; means and logarithms of deviations [1, ids, channels]. */
-    readonly durations: string;
-    readonly means: string;
-    readonly logDeviations: string;
-  };
-  readonly flow: PiperStream;
-  readonly generator: PiperStream;
-  readonly channels: number;
-}
+/** `flow`, `generator`, and the parts of the encoder. */
+export type PartName = string;
 
-export interface EncoderPart {
+/** A part of the encoder. */
+interface EncoderPart {
   readonly model: Model;
   /** The value that the next part takes; `null` for the last part. */
   readonly output: string | null;
   /** Multiplications for an id. */
   readonly work: number;
-}
-
-export interface PiperStream extends StreamedModel {
-  readonly input: string;
-  readonly output: string;
 }
 
 /** A sentence of 420 ids takes 110 ms of a core that runs a step of speech in 20 ms. */
@@ -62,6 +44,8 @@ const only = <T>(items: readonly T[], what: string): T => {
 };
 
 class Cutter {
+  /** The graphs of the parts. */
+  readonly models: Record<PartName, Model> = {};
   readonly #model: Model;
   readonly #wiring: Wiring;
   readonly #ceil: Node;
@@ -78,7 +62,8 @@ class Cutter {
     this.#framed = this.#wiring.after(this.#ceil.outputs);
   }
 
-  cut(): PiperParts {
+  /** @returns what is needed to run the parts */
+  plan() {
     const noises = this.#model.nodes.filter(isNoise);
     const frameNoise = only(
       noises.filter(({ outputs }) => this.#framed.has(outputs[0]!)),
@@ -95,13 +80,24 @@ class Cutter {
     if (channels === 0) throw new GraphError('the first weights of its generator are not found');
     return {
       encoder: this.#encoder(durationNoises[0]?.outputs[0] ?? null, prior.means, prior.logDeviations),
-      flow: this.#stream(prior.output, middle.value, channels, masks),
-      generator: this.#stream(middle.value, this.#audio(), channels, masks),
+      flow: this.#stream('flow', prior.output, middle.value, channels, masks),
+      generator: this.#stream('generator', middle.value, this.#audio(), channels, masks),
       channels,
     };
   }
 
-  #encoder(noise: string | null, means: string, logDeviations: string): PiperParts['encoder'] {
+  /** Keeps the graph of a part, and adds to its plan what runs it. */
+  #part<Plan>(name: PartName, { model, ...plan }: Plan & { readonly model: Model }) {
+    this.models[name] = model;
+    return { ...plan, name, inputs: model.inputs.map((input) => input.name) };
+  }
+
+  /**
+   * @param noise the input that takes the noise of the durations, [1, 2, ids]; `null` if the durations have none
+   * @returns parts, which run one after the other, and the outputs: frames of each id [1, 1, ids]; means and logarithms of
+   *   deviations [1, ids, channels]
+   */
+  #encoder(noise: string | null, means: string, logDeviations: string) {
     const durations = this.#ceil.outputs[0]!;
     const given = noise === null ? [] : [inner(noise)];
     const outputs = [durations, means, logDeviations].map((name) => inner(name));
@@ -115,7 +111,8 @@ class Cutter {
       model = cut.rest;
     }
     parts.push({ model, output: null, work: workOf(model, model.nodes) });
-    return { parts, noise, durations, means, logDeviations };
+    const named = parts.map((part, place) => this.#part(`encoder_${place}`, part));
+    return { parts: named, noise, durations, means, logDeviations };
   }
 
   /** Where noise is added to means: `means + noise * exp(logDeviations) * scale`. */
@@ -186,10 +183,10 @@ class Cutter {
     return value;
   }
 
-  #stream(input: string, output: string, channels: number, masks: readonly string[]): PiperStream {
+  #stream(name: PartName, input: string, output: string, channels: number, masks: readonly string[]) {
     const given = [input, ...masks].map((name) => inner(name));
     const part = extract(this.#model, { inputs: given, outputs: [inner(output)] });
-    return { input, output, ...streamed(part, { name: input, channels }, masks) };
+    return this.#part(name, { input, output, ...streamed(part, { name: input, channels }, masks) });
   }
 }
 
@@ -218,4 +215,9 @@ const cutAfter = (model: Model, work: number): { part: EncoderPart; rest: Model 
 };
 
 /** @throws {GraphError} if the graph is not wired as Piper's are */
-export const cutPiper = (model: Model): PiperParts => new Cutter(model).cut();
+export const cutPiper = (model: Model) => {
+  const cutter = new Cutter(model);
+  return { plan: cutter.plan(), models: cutter.models };
+};
+
+export type PiperPlan = ReturnType<Cutter['plan']>;

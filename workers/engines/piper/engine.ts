@@ -8,13 +8,8 @@ import { ModelEngine } from '../model-engine.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
 import { type PiperConfig, isText, languageOf } from './config.js';
-import {
-  type PartName,
-  PiperGraphs,
-  type PiperPlan,
-  type ReadingStyle,
-  segmentsAtOnceMax,
-} from './graphs.js';
+import type { PartName, PiperPlan } from './cut.js';
+import { PiperGraphs, type ReadingStyle, segmentsAtOnceMax } from './graphs.js';
 import { IdMaker, type Sentence } from './ids.js';
 import { type StreamSizes, runWindows, sizesOf, windowsOf } from './pieces.js';
 import { SentenceReading } from './reading.js';

@@ -38,7 +38,7 @@ export const piper: VoiceFormat = {
     const { languageNote } = await import('../g2p/languages.js');
     const { configOfPackage, isText, languageOf, parseConfig, speakersOf } = await import('./config.js');
     const { cutPiper } = await import('./cut.js');
-    const { gpuItemBytes, modelsOf, planOf, statesBytesOf } = await import('./graphs.js');
+    const { gpuItemBytes, statesBytesOf } = await import('./graphs.js');
     const { IdMaker } = await import('./ids.js');
     const { sampleSentence } = await import('../../../src/text/sample-sentences.js');
     const { GraphError } = await import('../graph/surgery.js');
@@ -68,7 +68,7 @@ export const piper: VoiceFormat = {
       throw new VoicePackError(
         `${file.path}: a model in 16 bits, which is not supported: use the float32 model as it was published`,
       );
-    const parts = (() => {
+    const { plan, models } = (() => {
       try {
         return cutPiper(model);
       } catch (error) {
@@ -78,8 +78,6 @@ export const piper: VoiceFormat = {
         );
       }
     })();
-    const plan = planOf(parts);
-    const models = modelsOf(parts);
     const files = Object.entries(await derived.models(sources, recipe, models));
     // All parts together are as large as the files.
     const partBytes = Math.ceil(bytes / files.length);

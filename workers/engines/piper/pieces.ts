@@ -2,7 +2,8 @@
 import { lastInput, timeAxis } from '../graph/streams.js';
 import type { Feeds, Fit, GraphWindows } from '../windows.js';
 import { gaussian, randomAt } from '../random.js';
-import type { PiperGraphs, PiperPlan, StreamName, StreamPlan } from './graphs.js';
+import type { PiperPlan } from './cut.js';
+import type { PiperGraphs, StreamName, StreamPlan } from './graphs.js';
 
 /** Frames of the first piece of sound: 70 ms at 22 kHz. mp3 needs as much for its first frame. */
 const firstFrames = 6;
@@ -96,11 +97,11 @@ export const runWindows = async (graphs: PiperGraphs, sizes: StreamSizes, speake
     let shorter = 0;
     for (const last of lastLengths(sizes[part])) {
       // The only piece of a sentence.
-      if (shorter < longestLast(first)) await graphs.open(part, speaker).push(noise(last), last, true);
+      if (shorter < longestLast(first)) await graphs.open(part, speaker)(noise(last), last, true);
       shorter = last;
       const run = graphs.open(part, speaker);
-      for (const frames of sizes[part]) await run.push(noise(frames), frames, false);
-      await run.push(noise(last), last, true);
+      for (const frames of sizes[part]) await run(noise(frames), frames, false);
+      await run(noise(last), last, true);
     }
   }
 };

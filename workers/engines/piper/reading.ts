@@ -1,6 +1,6 @@
 /** Speaks one sentence, piece by piece: encoder, then flow and generator in turns. */
 import { gaussian, randomAt } from '../random.js';
-import type { Encoded, EncoderRun, PiperGraphs, ReadingStyle, StreamRun } from './graphs.js';
+import type { Encoded, Encoding, PiperGraphs, ReadingStyle, Streaming } from './graphs.js';
 import type { Sentence } from './ids.js';
 import { type StreamSizes, nextPiece } from './pieces.js';
 
@@ -59,9 +59,9 @@ export class SentenceReading {
   readonly #sizes: StreamSizes;
   readonly #random: () => number;
   readonly #queue: FrameQueue;
-  readonly #flow: StreamRun;
-  readonly #generator: StreamRun;
-  #encoder: EncoderRun | undefined;
+  readonly #flow: Streaming;
+  readonly #generator: Streaming;
+  #encoding: Encoding | undefined;
   #encoded: Encoded | undefined;
   /** The first frame of each id, and the number of frames. */
   #starts: number[] = [];
@@ -128,16 +128,12 @@ export class SentenceReading {
       const count = nextPiece(this.#sizes.flow, this.#flowPieces++, this.#frames - this.#flowed);
       const piece = this.#prior(this.#flowed, count);
       this.#flowed += count;
-      this.#queue.add(await this.#flow.push(piece, count, this.#flowed === this.#frames));
+      this.#queue.add(await this.#flow(piece, count, this.#flowed === this.#frames));
       return { work: flow.work * count, pcm: null };
     }
     this.#generatorPieces++;
     this.#generated += wanted;
-    const pcm = await this.#generator.push(
-      this.#queue.take(wanted),
-      wanted,
-      this.#generated === this.#frames,
-    );
+    const pcm = await this.#generator(this.#queue.take(wanted), wanted, this.#generated === this.#frames);
     for (let at = 0; at < pcm.length; at++)
       if (Number.isNaN(pcm[at])) throw new Error('it makes values that are not numbers');
     return { work: generator.work * wanted, pcm };
@@ -146,15 +142,15 @@ export class SentenceReading {
   /** Runs a part of the encoder. @returns the multiplications that it took */
   async #encode(): Promise<number> {
     const { ids } = this.sentence;
-    const { work, encoded } = await (this.#encoder ??= this.#openEncoder()).advance();
+    const { work, encoded } = await (this.#encoding ??= this.#openEncoder())();
     if (encoded !== null) {
       this.#setDurations(encoded);
-      this.#encoder = undefined;
+      this.#encoding = undefined;
     }
     return work * ids.length;
   }
 
-  #openEncoder(): EncoderRun {
+  #openEncoder(): Encoding {
     const { ids } = this.sentence;
     const random = randomAt(this.#seed, durationNoise, this.#place);
     const noise = Float32Array.from({ length: 2 * ids.length }, () => gaussian(random));
