@@ -53,24 +53,6 @@ const allFiles = async (list: List, folder: string): Promise<File[]> => {
   return [...files.filter((file) => !isOfConsole(file)), ...files.filter(isOfConsole)];
 };
 
-/** Counts the entries and their text over all files. */
-class Room {
-  readonly #bounds: LexiconThreadData['bounds'];
-  #entries = 0;
-  #units = 0;
-
-  constructor(bounds: LexiconThreadData['bounds']) {
-    this.#bounds = bounds;
-  }
-
-  takes({ written, form }: LexiconEntry): boolean {
-    this.#entries++;
-    this.#units += written.length + ('ipa' in form ? form.ipa : form.spelling).length;
-    const { lexiconEntriesMax, lexiconUnitsMax } = this.#bounds;
-    return this.#entries <= lexiconEntriesMax && this.#units <= lexiconUnitsMax;
-  }
-}
-
 export type ParseFile = (path: string, bounds: LexiconThreadData['bounds']) => Promise<ParsedFile>;
 
 export const parseFile: ParseFile = async (path, bounds) => {
@@ -109,7 +91,14 @@ export const sendLexicons = async (
       return [];
     }
   };
-  const room = new Room(bounds);
+  // Of all files.
+  let entriesLeft = bounds.lexiconEntriesMax;
+  let unitsLeft = bounds.lexiconUnitsMax;
+  const hasRoom = ({ written, form }: LexiconEntry): boolean => {
+    entriesLeft--;
+    unitsLeft -= written.length + ('ipa' in form ? form.ipa : form.spelling).length;
+    return entriesLeft >= 0 && unitsLeft >= 0;
+  };
   let files = 0;
   try {
     const found = await allFiles(list, folder);
@@ -127,7 +116,7 @@ export const sendLexicons = async (
         const parsed = await parse(path, bounds);
         for (const { line, fault } of parsed.findings.kept) find(path, line, fault);
         findings.left += parsed.findings.left;
-        const full = parsed.entries.findIndex((entry) => !room.takes(entry));
+        const full = parsed.entries.findIndex((entry) => !hasRoom(entry));
         const entries = full < 0 ? parsed.entries : parsed.entries.slice(0, full);
         if (full >= 0)
           find(
