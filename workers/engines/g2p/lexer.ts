@@ -1,16 +1,9 @@
 /** Splits tokens into what is spoken and the marks that make pauses. */
 
-/** Signs that espeak-ng would take for markup or leave out, in words. It reads all others itself. */
-interface SpokenSigns {
-  /** The words of a sign; the sign itself where espeak-ng reads it; '' for one that has no words. */
-  of(sign: string): string;
-  /** @param scale k, m, b or bn after the amount */
-  money(currency: string, amount: string, scale: string | undefined): string;
-}
+/** Signs that espeak-ng would take for markup or leave out. It reads all others itself. */
+const signs: readonly string[] = ['-', '?', ':', '<', '>', '|', '^', '≤', '≥', '≠', '≈', '→', '[['];
 
-const signs = ['-', '?', ':', '<', '>', '|', '^', '≤', '≥', '≠', '≈', '→', '[['] as const;
-
-/** Words of the signs, in their order. */
+/** Words of the signs, in their order. Without a list of its language, a sign is left out. */
 const words: Readonly<Record<string, string>> = {
   en: 'minus,question mark,colon,less than,greater than,bar,caret,at most,at least,is not,about,to,double bracket',
   de: 'minus,Fragezeichen,Doppelpunkt,kleiner als,größer als,Strich,hoch,höchstens,mindestens,ungleich,ungefähr,bis,Klammer',
@@ -36,7 +29,10 @@ const currencies: Readonly<Record<string, readonly [one: string, many: string]>>
 
 const scales: Readonly<Record<string, string>> = { k: 'thousand', m: 'million', b: 'billion', bn: 'billion' };
 
-const englishMoney: SpokenSigns['money'] = (currency, amount, scale) => {
+/** @param scale k, m, b or bn after the amount */
+const moneyOf = (code: string, currency: string, amount: string, scale: string | undefined): string => {
+  // In speech, a currency comes after its amount. espeak-ng knows the names of the commonest signs.
+  if (code !== 'en') return `${amount}${scale ?? ''} ${currency}`;
   const [one, many] = currencies[currency] ?? ['', ''];
   if (scale !== undefined) return `${amount} ${scales[scale.toLowerCase()] ?? ''} ${many}`;
   const cents = /^(.*)\.(\p{Nd}\p{Nd})$/u.exec(amount);
@@ -45,21 +41,13 @@ const englishMoney: SpokenSigns['money'] = (currency, amount, scale) => {
   return cents === null ? `${whole} ${name}` : `${whole} ${name} ${cents[2]}`;
 };
 
-const tableOf = (code: string): SpokenSigns => {
-  const known = new Map((words[code]?.split(',') ?? []).map((word, i) => [signs[i] as string, word]));
-  return {
-    of: (sign) =>
-      known.get(sign === '−' ? '-' : sign) ?? ((signs as readonly string[]).includes(sign) ? '' : sign),
-    // In speech, a currency comes after its amount. espeak-ng knows the names of the commonest signs.
-    money: code === 'en' ? englishMoney : (currency, amount, scale = '') => `${amount}${scale} ${currency}`,
-  };
+const wordsOfSigns = new Map(Object.entries(words).map(([code, list]) => [code, list.split(',')]));
+
+/** The words of a sign; the sign itself where espeak-ng reads it; '' for one that has no words. */
+const signOf = (code: string, sign: string): string => {
+  const known = wordsOfSigns.get(code)?.[signs.indexOf(sign === '−' ? '-' : sign)];
+  return known ?? (signs.includes(sign) ? '' : sign);
 };
-
-const tables = new Map(Object.keys(words).map((code) => [code, tableOf(code)]));
-const none = tableOf('');
-
-/** @param code of a language. Without a list of its words, these signs are left out */
-const signsOf = (code: string): SpokenSigns => tables.get(code) ?? none;
 
 /** How a clause ends: without a mark or with a comma, with a full stop, as a question, as an exclamation. */
 export const terminals = { continuing: 0, period: 1, question: 2, exclamation: 3 } as const;
@@ -132,29 +120,28 @@ const signOfPair: Readonly<Record<string, string>> = { '!=': '≠', '<=': '≤',
 type Parts = Readonly<Record<string, string | undefined>>;
 
 /** The lexeme of a match, or `null` if it is silent. */
-const lexemeOf = (text: string, part: Parts, signs: SpokenSigns): Lexeme | null => {
+const lexemeOf = (text: string, part: Parts, code: string): Lexeme | null => {
   const spoken = (words: string): Lexeme | null => (words === '' ? null : { kind: 'spoken', text: words });
   if (part['currency'] !== undefined)
-    return spoken(signs.money(part['currency'], part['amount'] ?? '', part['scale']));
+    return spoken(moneyOf(code, part['currency'], part['amount'] ?? '', part['scale']));
   if (part['initials'] !== undefined) return spoken(`${text}.`);
   if (part['word'] !== undefined) return spoken(text.replace(/’/g, "'").replace(/[\ufe0e\ufe0f\u20e3]/g, ''));
   if (part['emoji'] !== undefined) return spoken(plainEmoji(text));
   if (part['emphasis'] !== undefined) return null;
-  if (part['about'] !== undefined) return spoken(signs.of('≈'));
-  if (part['query'] !== undefined) return spoken(signs.of('?'));
-  if (part['scheme'] !== undefined) return spoken(signs.of(':'));
-  if (part['pair'] !== undefined) return spoken(signs.of(signOfPair[text.slice(0, 2)] ?? '→'));
+  if (part['about'] !== undefined) return spoken(signOf(code, '≈'));
+  if (part['query'] !== undefined) return spoken(signOf(code, '?'));
+  if (part['scheme'] !== undefined) return spoken(signOf(code, ':'));
+  if (part['pair'] !== undefined) return spoken(signOf(code, signOfPair[text.slice(0, 2)] ?? '→'));
   if (part['stop'] !== undefined) return { kind: 'break', terminal: terminalOf(text), text };
-  if (part['minus'] !== undefined) return spoken(signs.of('-'));
-  if (part['pause'] !== undefined && /^\[\[|\]\]$/.test(text)) return spoken(signs.of('[['));
+  if (part['minus'] !== undefined) return spoken(signOf(code, '-'));
+  if (part['pause'] !== undefined && /^\[\[|\]\]$/.test(text)) return spoken(signOf(code, '[['));
   if (part['pause'] !== undefined) return { kind: 'break', terminal: terminals.continuing, text };
-  if (part['sign'] !== undefined) return spoken(signs.of(text));
+  if (part['sign'] !== undefined) return spoken(signOf(code, text));
   return /^["'«»“”„‘’‹›¡¿]$/.test(text) ? { kind: 'mark', text } : null;
 };
 
 /** @param token cleaned text without white space @param code of the language that signs are read in */
 export const lex = (token: string, code = 'en'): Lexeme[] => {
-  const signs = signsOf(code);
   const result: Lexeme[] = [];
   let emojiBefore = '';
   const plural = token.replace(/\((?<=\p{L}\p{L}\()(e?s)\)/gu, '$1');
@@ -164,7 +151,7 @@ export const lex = (token: string, code = 'en'): Lexeme[] => {
     // Five laughing faces in a row are spoken once.
     if (part['emoji'] !== undefined && match[0] === emojiBefore) continue;
     emojiBefore = part['emoji'] ?? '';
-    const lexeme = lexemeOf(match[0], part, signs);
+    const lexeme = lexemeOf(match[0], part, code);
     if (lexeme !== null) result.push(lexeme);
   }
   return result;
