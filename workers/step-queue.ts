@@ -1,7 +1,7 @@
 /** Which job of a synthesis thread runs its next step. */
 import { type Clock, monotonicMs } from '../src/monotonic.js';
 import type { PlaybackClock } from '../src/threads/playback-clock.js';
-import type { Batches } from './engines/batches.js';
+import type { Batches } from './engines/engine.js';
 
 /** What decides with which others a step can run as one. */
 export interface BatchStep {

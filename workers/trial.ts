@@ -80,7 +80,7 @@ const answer = async ({
   if (hasLowPriority) setPriority(lowPriority);
   const files: number[] = [];
   try {
-    const { pack } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
+    const { pack } = await readEntry(entry, derivedIn(cacheDir), files);
     const means = meansOf(
       {
         ...{ executionProvider: gpu?.executionProvider ?? 'cpu', logLevel: 'silent', bounds },

@@ -17,7 +17,7 @@ export type ReadPackAnswer =
 const read = async ({ entry, cacheDir }: ReadPackData): Promise<ReadPackAnswer> => {
   const files: number[] = [];
   try {
-    return await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
+    return await readEntry(entry, derivedIn(cacheDir), files);
   } catch (error) {
     if (!(error instanceof VoicePackError)) throw error;
     return { fault: error.message };

@@ -33,7 +33,7 @@ export const speakToFile = async (
   { cacheDir }: PackPlaces,
 ): Promise<Spoken> => {
   const files: number[] = [];
-  const { pack } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
+  const { pack } = await readEntry(entry, derivedIn(cacheDir), files);
   const means = meansOf({ ...device, logLevel: 'silent', bounds: limits }, unguarded);
   const engine = await loadPacks([pack], means);
   closeFiles(files);

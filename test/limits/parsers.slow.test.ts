@@ -61,7 +61,11 @@ const segmentsOf = (text: string, language: string, arrivesInPieces = true) => {
   const segmenter = new Segmenter(limits, arrivesInPieces, language);
   return [...segmenter.push(text), ...segmenter.end()];
 };
-const pocketRules = { tokensMax: 50, padsShortTexts: true, avoidsSemicolons: true };
+const pocketRules = {
+  max_tokens_per_chunk: 50,
+  pad_with_spaces_for_short_inputs: true,
+  remove_semicolons: true,
+};
 
 /** It is not called. */
 const responder: Responder = {

@@ -7,7 +7,6 @@ import type { GpuState } from '../../src/threads/gpu.js';
 import type { GraphPlaces, SegmentRequest, WordTime, WrittenSegment } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Voice, VoiceCost, VoicePack } from '../../src/threads/voices.js';
-import type { Batches } from './batches.js';
 import type { DerivedFiles } from './graph/derived.js';
 import type { PhonemicWord } from './g2p/speech.js';
 import type { PackContent, PackFolder } from './pack.js';
@@ -40,6 +39,14 @@ export interface SegmentSynthesis {
   step(): Promise<EngineChunk | null>;
 }
 
+/** Steps of several segments as one. */
+export interface Batches {
+  /** The most steps that are worth running together now; 1: none. */
+  readonly batchMax: number;
+  /** Runs steps side by side. Each one waits for nothing but runs. */
+  together<T>(steps: readonly (() => Promise<T>)[]): Promise<PromiseSettledResult<T>[]>;
+}
+
 /** Speaks the voices of one pack, for one thread: a model session cannot cross threads. */
 export interface Engine {
   readonly voices: readonly Voice[];
@@ -48,7 +55,7 @@ export interface Engine {
   /** The most segments that may be open at the same time, because each keeps a large state; absent: any number. */
   readonly segmentsMax?: number;
   /** Runs steps of several segments as one, on a GPU. Absent: steps run one at a time. */
-  readonly batches?: Pick<Batches, 'batchMax' | 'together'> | undefined;
+  readonly batches?: Batches | undefined;
   /**
    * What the load measured by speaking. A later load of the pack in the same thread gets it, and does not speak. Absent: the
    * engine measures nothing.
@@ -144,12 +151,6 @@ export interface EngineMeans {
   readonly measuresCosts?: boolean;
 }
 
-/** What a format needs to read a pack. */
-export interface ReadMeans {
-  /** Files that are derived from those of packs. */
-  readonly derived: DerivedFiles;
-}
-
 /** Pronounces a segment as a voice does. */
 export type Pronounce = (segment: WrittenSegment, voice: Voice) => readonly PhonemicWord[];
 
@@ -163,9 +164,10 @@ export interface VoiceFormat {
   recognises(folder: PackFolder): boolean | Promise<boolean>;
   /**
    * Verifies the pack, and opens the files that will be loaded. Loads no model.
+   * @param derived files that are derived from those of packs
    * @throws {VoicePackError} in one line that names the file, and says what to do
    */
-  read(folder: PackFolder, means: ReadMeans): Promise<PackContent>;
+  read(folder: PackFolder, derived: DerivedFiles): Promise<PackContent>;
   /**
    * Loads a pack for the calling thread, and warms it up: the first request is as fast as the next.
    *

@@ -126,14 +126,10 @@ export class LoadedPacks {
     this.#isServing = true;
     for (let next = this.#mostUrgent(); next !== undefined; next = this.#mostUrgent()) {
       const { place, use, resolve, reject } = next;
-      if (use.isCancelled()) {
+      const isCancelled = use.isCancelled();
+      if (isCancelled || place.engine !== null) {
         this.#waiting.delete(next);
-        resolve(null);
-        continue;
-      }
-      if (place.engine !== null) {
-        this.#waiting.delete(next);
-        resolve(this.#held(place, null));
+        resolve(isCancelled ? null : this.#held(place, null));
         continue;
       }
       const isFull = this.size === this.#loadedMax;

@@ -15,9 +15,9 @@ export abstract class ModelEngine<Measured = true> implements Engine {
   measured: Measured | undefined;
   /** The warm-up has run every window of every graph: a GPU runs no other. */
   protected readonly settle: () => void;
-  readonly #doubt: Sessions<string>['doubt'];
+  readonly #doubt: Sessions['doubt'];
 
-  constructor({ voices }: VoicePack, sessions: Omit<Sessions<string>, 'run'>) {
+  constructor({ voices }: VoicePack, sessions: Omit<Sessions, 'run'>) {
     this.voices = voices;
     this.executionProvider = sessions.executionProvider;
     this.batches = sessions.batches;

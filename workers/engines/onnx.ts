@@ -4,8 +4,7 @@ import { dirname } from 'node:path';
 import { env, InferenceSession } from 'onnxruntime-node';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import { VoicePackError } from '../../src/threads/voices.js';
-import { Batches } from './batches.js';
-import type { Engine, EngineMeans, GpuMeans } from './engine.js';
+import type { Batches, Engine, EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
 import { batched } from './graph/batched.js';
 import { masked } from './graph/masked.js';
@@ -21,7 +20,7 @@ import type { GraphWindows } from './windows.js';
 env.logLevel = 'fatal';
 
 /** The graphs of a pack. */
-export interface Sessions<Name extends string> extends Runs<Name> {
+export interface Sessions<Name extends string = string> extends Runs<Name> {
   readonly executionProvider: Engine['executionProvider'];
   /** Call it when the load has run every window of every graph: a GPU runs no other. */
   readonly settle: () => void;
@@ -33,7 +32,7 @@ export interface Sessions<Name extends string> extends Runs<Name> {
 
 type SessionMeans = Omit<EngineMeans, 'bounds'>;
 
-type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
+type Graphs = Readonly<Record<string, HeldFile>>;
 
 // One compute thread for each session, and no pool that spins: the cores are shared by one synthesis thread on each,
 // and a spinning pool would take the front thread's.
@@ -73,37 +72,37 @@ export interface SessionChoices {
 /** The load of a graph is no step. */
 const atOnce: NativeGuard = (run) => run();
 
-const create = async <Name extends string>(
-  graphs: Graphs<Name>,
+const create = async (
+  graphs: Graphs,
   { native, loading = atOnce }: Pick<EngineMeans, 'native' | 'loading'>,
   options: InferenceSession.SessionOptions,
-): Promise<Runs<Name>> => {
+): Promise<Runs> => {
   const sessions: InferenceSession[] = [];
   const release = async () => {
     for (const session of sessions) await native(() => session.release());
   };
-  const runs: [string, Run][] = [];
-  for (const [name, { path, openPath }] of Object.entries<HeldFile>(graphs)) {
+  const run: Record<string, Run> = {};
+  for (const [name, { path, openPath }] of Object.entries(graphs)) {
     try {
       const session = await loading(() => native(() => InferenceSession.create(openPath, options)));
       sessions.push(session);
-      runs.push([name, (feeds) => native(() => session.run(feeds))]);
+      run[name] = (feeds) => native(() => session.run(feeds));
     } catch (error) {
       await loading(release);
       throw new VoicePackError(`${path}: the model cannot be loaded: ${firstLine(error)}`);
     }
   }
-  return { run: Object.fromEntries(runs) as Record<Name, Run>, release };
+  return { run, release };
 };
 
-const folderOf = (graphs: Graphs<string>): string => dirname(Object.values(graphs)[0]!.openPath);
+const folderOf = (graphs: Graphs): string => dirname(Object.values(graphs)[0]!.openPath);
 
-const createOnCpu = async <Name extends string>(
+const createOnCpu = async (
   pack: string,
-  graphs: Graphs<Name>,
+  graphs: Graphs,
   means: SessionMeans,
   choices: SessionChoices,
-): Promise<Runs<Name> & Pick<Sessions<Name>, 'doubt'>> => {
+): Promise<Runs & Pick<Sessions, 'doubt'>> => {
   const options = optionsOf(['cpu'], choices);
   const { native, loading = atOnce, weigh = atOnce, log } = means;
   const { sharesWeights = false, copiesIn = sharesWeights ? folderOf(graphs) : undefined } = choices;
@@ -154,7 +153,7 @@ const createOnGpu = async (
       const whole = readModel(graph);
       const { mask } = windows;
       const { model, rates } = mask === undefined ? { model: whole, rates: [] } : masked(whole, mask);
-      const session = await createSession(modelMessage(withWeights(batched(model, windows))), options);
+      const session = await createSession(modelMessage(withWeights(batched(model, windows.shared))), options);
       return {
         run: (feeds) => session.run(feeds),
         release: () => session.release(),
@@ -171,39 +170,34 @@ const createOnGpu = async (
 /** From a file or from bytes. */
 export const createSessionOf: NonNullable<GpuMeans['createSession']> = (source, options) =>
   // The types of the two forms exclude each other.
-  typeof source === 'string'
-    ? InferenceSession.create(source, options)
-    : InferenceSession.create(source, options);
+  InferenceSession.create(source as string, options);
 
-const createPlaced = async <Name extends string>(
+const createPlaced = async (
   pack: string,
-  graphs: Graphs<Name>,
+  graphs: Graphs,
   gpu: GpuMeans,
   means: SessionMeans,
   choices: SessionChoices,
-): Promise<Sessions<Name>> => {
+): Promise<Sessions> => {
   const { native, loading = atOnce, log } = means;
   const options = gpuOptionsOf('webgpu', null, choices);
-  const names = Object.keys(graphs) as Name[];
-  const placed = await PlacedSessions.load(names, {
+  const placed = await PlacedSessions.load(Object.keys(graphs), {
     ...{ ...gpu, pack, native, log },
     isForGpu: (name) => choices.windows === undefined || name in choices.windows,
     createGpu: (name) =>
       loading(() =>
         gpu.state.hold(() =>
-          native(() => createOnGpu(graphs[name as Name], choices.windows?.[name], gpu, options, log)),
+          native(() => createOnGpu(graphs[name]!, choices.windows?.[name], gpu, options, log)),
         ),
       ),
     createCpu: () => createOnCpu(pack, graphs, means, choices),
   });
-  const batches = new Batches(names, placed);
-  const runs = names.map((name): [Name, Run] => [name, (feeds) => batches.run(name, feeds)]);
   return {
-    run: Object.fromEntries(runs) as Record<Name, Run>,
+    run: placed.run,
     executionProvider: 'webgpu',
-    batches,
+    batches: placed,
     settle: () => placed.settle(),
-    release: () => placed.release(),
+    release: placed.release,
   };
 };
 
@@ -217,7 +211,7 @@ const settled = (): void => undefined;
  */
 export const createSessions = async <Name extends string>(
   pack: string,
-  graphs: Graphs<Name>,
+  graphs: Readonly<Record<Name, HeldFile>>,
   means: SessionMeans,
   choices: SessionChoices = {},
 ): Promise<Sessions<Name>> => {

@@ -3,8 +3,8 @@
  * want, in files that all threads map. A copy loads in a third of the time, and no session has weights of its own.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { env, InferenceSession } from 'onnxruntime-node';
@@ -100,7 +100,7 @@ const alignWeights = async (folder: string, name: string): Promise<void> => {
   await rename(`${weightsPath}.aligned`, weightsPath);
 };
 
-type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
+type Graphs = Readonly<Record<string, HeldFile>>;
 
 /** Change it when the copies change. */
 const version = 2;
@@ -116,7 +116,8 @@ const surroundings = (): string => {
   return [version, env.versions.node, process.platform, process.arch, cpus()[0]?.model, features].join('\n');
 };
 
-const copiesName = `optimised-${createHash('sha256').update(surroundings()).digest('hex').slice(0, 16)}`;
+/** Another one on another machine, or with another onnxruntime. */
+export const copiesName = `optimised-${createHash('sha256').update(surroundings()).digest('hex').slice(0, 16)}`;
 
 /**
  * The memory that loaded graphs may take, for so many bytes of their files, and so the room for their copies. Weights of 16
@@ -124,12 +125,6 @@ const copiesName = `optimised-${createHash('sha256').update(surroundings()).dige
  * unfolds large constants takes more.
  */
 export const loadedBytesMax = (fileBytes: number): number => 4 * fileBytes + 64 * 1024 * 1024;
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
 
 /** onnxruntime does not wait for the disk. */
 const syncFiles = async (folder: string): Promise<void> => {
@@ -149,18 +144,18 @@ export const copiesFolder = (copiesIn: string): string => join(copiesIn, copiesN
  * @param options of the sessions of the graphs
  * @throws if onnxruntime does not load a graph, if the folder cannot be written, or if the disk has no room
  */
-export const optimisedCopies = async <Name extends string>(
-  graphs: Graphs<Name>,
+export const optimisedCopies = async (
+  graphs: Graphs,
   copiesIn: string,
   options: InferenceSession.SessionOptions,
   native: NativeGuard,
-): Promise<Graphs<Name>> => {
+): Promise<Graphs> => {
   const folder = copiesFolder(copiesIn);
-  if (!(await exists(folder))) {
-    const bytes = Object.values<HeldFile>(graphs).reduce((sum, graph) => sum + graph.bytes, 0);
+  if (!existsSync(folder)) {
+    const bytes = Object.values(graphs).reduce((sum, graph) => sum + graph.bytes, 0);
     await checkRoom(copiesIn, loadedBytesMax(bytes));
     await madeWhole(folder, join(dirname(copiesIn), '.new-'), async (unfinished) => {
-      for (const [name, { openPath }] of Object.entries<HeldFile>(graphs)) {
+      for (const [name, { openPath }] of Object.entries(graphs)) {
         const session = await native(() =>
           InferenceSession.create(openPath, {
             ...options,
@@ -181,9 +176,6 @@ export const optimisedCopies = async <Name extends string>(
     });
   }
   return Object.fromEntries(
-    Object.entries<HeldFile>(graphs).map(([name, file]) => [
-      name,
-      { ...file, openPath: join(folder, `${name}.onnx`) },
-    ]),
-  ) as Record<Name, HeldFile>;
+    Object.entries(graphs).map(([name, file]) => [name, { ...file, openPath: join(folder, `${name}.onnx`) }]),
+  );
 };

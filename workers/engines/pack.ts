@@ -25,18 +25,7 @@ const filesMax = 4_096;
 const headBytes = 128;
 
 /** What a format finds in a folder. */
-export type PackContent = Pick<
-  VoicePack,
-  | 'voices'
-  | 'licence'
-  | 'modelBytes'
-  | 'sharedBytes'
-  | 'stateBytes'
-  | 'gpuItemBytes'
-  | 'notes'
-  | 'sample'
-  | 'data'
->;
+export type PackContent = Omit<VoicePack, 'engine' | 'name' | 'openFiles' | 'trial' | 'stamp' | 'identity'>;
 
 /** What the files of a pack may say. */
 export type SampleRateHz = number & tags.Type<'uint32'> & tags.Minimum<8000> & tags.Maximum<48000>;

@@ -5,10 +5,13 @@
  * shaders for it, and once on the CPU. A graph with other results on the GPU stays on the CPU. Windows that the load did not
  * run are for the CPU. If a run on the GPU fails, the CPU runs it again: the listeners get the same speech, later. The CPU
  * also runs it if another thread uses the GPU for too long.
+ *
+ * Steps of several segments may run as a batch: side by side, until each of them waits for a run. Then those runs become one
+ * that have the same graph and equal windows, the earliest graph of a step first.
  */
 import type { InferenceSession } from 'onnxruntime-node';
 import { GpuBusyError } from '../../src/threads/gpu.js';
-import type { EngineMeans, GpuMeans } from './engine.js';
+import type { Batches, EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
 import { errorOf } from './steps.js';
 import { type Feeds, type Made, type WindowedGraph, sizesTo, splitUp, stacked, windowOf } from './windows.js';
@@ -29,6 +32,17 @@ export interface GpuSession extends Pick<InferenceSession, 'run' | 'release'> {
   /** Absent: its graph runs alone, on any window. */
   readonly windows?: WindowedGraph;
 }
+
+interface WaitingRun {
+  readonly name: string;
+  /** `null`: it runs alone. */
+  readonly window: string | null;
+  readonly feeds: Feeds;
+  readonly resolve: (made: Made) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const immediate = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** The placements are kept for the next load of the pack in this thread, which runs no windows. */
 export interface PlacedParts
@@ -59,23 +73,30 @@ const differenceOf = (expected: Made, made: Made): number => {
   return worst;
 };
 
-export class PlacedSessions {
+export class PlacedSessions implements Runs, Batches {
+  readonly run: Runs['run'];
   readonly #parts: PlacedParts;
+  /** In the order in which a step runs them. */
+  readonly #names: readonly string[];
   readonly #gpu = new Map<string, GpuSession>();
   readonly #cpu: Runs;
   /** Graphs on the GPU whose windows the load runs. */
   readonly #loading = new Set<string>();
   /** Graphs with a window that the load should have run. */
   readonly #odd = new Set<string>();
+  /** `null`: a step runs alone, and its runs at once. */
+  #waiting: WaitingRun[] | null = null;
 
-  private constructor(cpu: Runs, parts: PlacedParts) {
+  private constructor(names: readonly string[], cpu: Runs, parts: PlacedParts) {
+    this.run = Object.fromEntries(names.map((name) => [name, (feeds) => this.#run(name, feeds)]));
+    this.#names = names;
     this.#cpu = cpu;
     this.#parts = parts;
   }
 
-  /** @throws if the CPU cannot load the graphs either */
+  /** @param names of the graphs, in the order in which a step runs them @throws if the CPU cannot load them either */
   static async load(names: readonly string[], parts: PlacedParts): Promise<PlacedSessions> {
-    const made = new PlacedSessions(await parts.createCpu(), parts);
+    const made = new PlacedSessions(names, await parts.createCpu(), parts);
     for (const name of names) await made.#load(name);
     return made;
   }
@@ -98,14 +119,8 @@ export class PlacedSessions {
     this.#loading.add(name);
   }
 
-  /** The most steps that run together. */
   get batchMax(): number {
     return this.#parts.state.isLost ? 1 : Math.max(1, ...[...this.#gpu.values()].map(this.#sizeOf));
-  }
-
-  /** `undefined`: the graph makes no batches. */
-  windowsOf(name: string): WindowedGraph | undefined {
-    return this.#gpu.get(name)?.windows;
   }
 
   /** The load has run every window. */
@@ -113,9 +128,67 @@ export class PlacedSessions {
     this.#loading.clear();
   }
 
-  async release(): Promise<void> {
+  readonly release = async (): Promise<void> => {
     for (const name of [...this.#gpu.keys()]) await this.#dropGpu(name);
     await this.#cpu.release();
+  };
+
+  async together<T>(steps: readonly (() => Promise<T>)[]): Promise<PromiseSettledResult<T>[]> {
+    if (this.#waiting !== null) throw new Error('two batches at once');
+    this.#waiting = [];
+    try {
+      let isOver = false;
+      const all = Promise.allSettled(steps.map((step) => step())).finally(() => {
+        isOver = true;
+      });
+      // After a turn of the event loop, each step is over or waits for a run.
+      await immediate();
+      while (!isOver) {
+        await this.#runNext();
+        await immediate();
+      }
+      return await all;
+    } finally {
+      this.#waiting = null;
+    }
+  }
+
+  /** @param feeds in memory of their own: other steps go on before they are run */
+  async #run(name: string, feeds: Feeds): Promise<Made> {
+    if (this.#waiting === null) {
+      const [made] = await this.runAll(name, [feeds]);
+      if (made instanceof Error) throw made;
+      return made!;
+    }
+    const windows = this.#gpu.get(name)?.windows;
+    const window = windows === undefined ? null : windowOf(feeds, windows);
+    return new Promise((resolve, reject) => {
+      this.#waiting!.push({ name, window, feeds, resolve, reject });
+    });
+  }
+
+  /** The earliest graph: then more steps come to the later ones. */
+  async #runNext(): Promise<void> {
+    const waiting = this.#waiting!;
+    const name = this.#names.find((known) => waiting.some((run) => run.name === known));
+    if (name === undefined) return;
+    const first = waiting.find((run) => run.name === name)!;
+    const isWith = (run: WaitingRun) => first.window !== null && run.window === first.window;
+    const group = waiting.filter((run) => run === first || (run.name === name && isWith(run)));
+    this.#waiting = waiting.filter((run) => !group.includes(run));
+    try {
+      const made = await this.runAll(
+        name,
+        group.map(({ feeds }) => feeds),
+      );
+      for (const [i, { resolve, reject }] of group.entries()) {
+        const own = made[i]!;
+        if (own instanceof Error) reject(own);
+        else resolve(own);
+      }
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    }
   }
 
   /** Runs a graph for each of these feeds, which have equal windows. An item that cannot run has an error. */

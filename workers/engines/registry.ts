@@ -31,14 +31,13 @@ import type {
   LoadedVoices,
   PackUse,
   Pronounce,
-  ReadMeans,
   VoiceFormat,
 } from './engine.js';
 import { type PackEntry, entriesIn, firstLine, remedyFor, voiceIdFault } from './entries.js';
 import { DerivedFiles } from './graph/derived.js';
 import { LoadedPacks } from './loaded.js';
 import { kokoro } from './kokoro/format.js';
-import { type Held, PackFolder, stampOf } from './pack.js';
+import { type Held, licenceIn, PackFolder, stampOf } from './pack.js';
 import { piper } from './piper/format.js';
 import { pocket } from './pocket/format.js';
 import { syrinx } from './syrinx/format.js';
@@ -75,7 +74,7 @@ const packFault = (entry: PackEntry, error: unknown): VoicePackError =>
 /** Reads and verifies one pack. @throws {VoicePackError} */
 export const readEntry = async (
   entry: PackEntry,
-  means: ReadMeans,
+  derived: DerivedFiles,
   files: Held,
   known = formats,
 ): Promise<{ pack: VoicePack; identity: string }> => {
@@ -84,7 +83,7 @@ export const readEntry = async (
     for (const format of known) {
       if (!(await format.recognises(folder))) continue;
       const { name } = entry;
-      const content = await format.read(folder, means);
+      const content = { ...(await licenceIn(folder)), ...(await format.read(folder, derived)) };
       const count = content.voices.length;
       if (count < 1 || count > voicesMax)
         throw new VoicePackError(
@@ -253,7 +252,7 @@ export const readPacks = async (
           if (known !== undefined && 'fault' in known) throw keptFault(entry, known.fault);
           report({ ...place, stamp });
         }
-        const { pack: read, identity } = await readEntry(entry, { derived }, held, known);
+        const { pack: read, identity } = await readEntry(entry, derived, held, known);
         const pack = { ...read, identity, ...(stamp !== undefined && { stamp }) };
         report(null);
         for (const { id } of pack.voices) {

@@ -5,7 +5,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +15,7 @@ import { readRegular } from '../../src/regular-file.js';
 import type { GpuThreadData } from '../../src/threads/messages.js';
 import { hungPacks, type TrialResult } from '../../src/threads/voices.js';
 import type { PackEntry } from './entries.js';
+import { copiesName } from './optimised.js';
 
 /** The input of the process, as a line of JSON on its standard input. That stays open while the answer is wanted. */
 export interface TrialOrder {
@@ -56,24 +56,19 @@ const limited = [
   'sh',
 ];
 /** What others send: they say nothing about the pack. */
-const signalsOfOthers: readonly (NodeJS.Signals | null)[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
+const signalsOfOthers: readonly (string | number)[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 const memoryFault = /bad_alloc|bad allocation|allocate memory|out of memory/i;
 
-interface End {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly isLate: boolean;
-}
-
-const faultOf = ({ code, signal, isLate }: End, memoryMiB: number, bounds: Bounds): string => {
+/** @param end its signal, or its code */
+const faultOf = (end: string | number, isLate: boolean, memoryMiB: number, bounds: Bounds): string => {
   if (isLate) return `it did not speak a sentence within ${bounds.voiceTrialMsMax / 1000} s`;
-  if (signalsOfOthers.includes(signal)) return `its trial was ended by ${signal}: reload to try it again`;
-  if (signal === 'SIGXCPU')
+  if (signalsOfOthers.includes(end)) return `its trial was ended by ${end}: reload to try it again`;
+  if (end === 'SIGXCPU')
     return (
       `it took more than ${bounds.voiceTrialCpuSecondsMax} s of processor time for a sentence, ` +
       'and may never end: use a smaller model'
     );
-  return `it ended the process that tried it (${signal ?? code}): it is damaged, or needs more than ${memoryMiB} MiB`;
+  return `it ended the process that tried it (${end}): it is damaged, or needs more than ${memoryMiB} MiB`;
 };
 
 /** Loads the pack and speaks a sentence, in a process with limits. */
@@ -99,10 +94,11 @@ export const tryPack: Trial = async (order, bounds) => {
   const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   const output = await readAll(child.stdout);
   const [code, signal] = await ended;
-  if (code !== 0)
+  const end = signal ?? code!;
+  if (end !== 0)
     return {
-      fault: faultOf({ code, signal, isLate: child.killed }, memoryMiB, bounds),
-      isFinal: !signalsOfOthers.includes(signal),
+      fault: faultOf(end, child.killed, memoryMiB, bounds),
+      isFinal: !signalsOfOthers.includes(end),
     };
   const outcome = JSON.parse(output.trim().split('\n').at(-1) ?? '') as TrialOutcome;
   const isMemory = 'fault' in outcome && memoryFault.test(outcome.fault);
@@ -114,11 +110,8 @@ export const tryPack: Trial = async (order, bounds) => {
 /** What a result depends on besides the files of the pack. */
 const surroundings = (): string => {
   const path = new URL('../../../package.json', import.meta.url);
-  const { version, dependencies } = JSON.parse(readFileSync(path, 'utf8')) as {
-    version: string;
-    dependencies: Record<string, string>;
-  };
-  return [version, dependencies['onnxruntime-node'], process.version, cpus()[0]?.model].join(' ');
+  const { version } = JSON.parse(readFileSync(path, 'utf8')) as { version: string };
+  return [version, process.version, copiesName].join(' ');
 };
 
 type Kept = Readonly<Record<string, TrialOutcome>>;

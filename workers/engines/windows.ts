@@ -4,9 +4,9 @@
  * window: zeros fill the rest, and a mask keeps them from changing the item's output.
  */
 import { type InferenceSession, Tensor } from 'onnxruntime-node';
-import type { BatchInputs } from './graph/batched.js';
 import { type Mask, maskDims, maskInput } from './graph/masked.js';
 import { product } from './graph/model.js';
+import { copyRows } from './tensors.js';
 
 export type Feeds = Record<string, Tensor>;
 export type Made = InferenceSession.ReturnType;
@@ -30,7 +30,9 @@ export interface Fit {
 }
 
 /** How a graph runs on a GPU. */
-export interface GraphWindows extends BatchInputs {
+export interface GraphWindows {
+  /** Inputs that are equal for all items of a batch. */
+  readonly shared: readonly string[];
   /** The graph pads with zeros at the edges of an item: then a window needs a mask. */
   readonly mask?: Mask;
   /** Inner values have up to so many more places than the window. */
@@ -81,21 +83,6 @@ const masksOf = ({ mask, rates, innerPlaces = 0 }: WindowedGraph, fit: Fit): Fee
   return masks;
 };
 
-/** Copies an item into a place whose time axis may be longer. */
-const copyInto = (
-  into: Data,
-  at: number,
-  { data, dims }: Tensor,
-  wideDims: readonly number[],
-  [axis, from]: readonly [number, number],
-): void => {
-  const inner = product(dims.slice(axis));
-  const wide = product(wideDims.slice(axis));
-  let to = at + from * product(dims.slice(axis + 1));
-  for (let begin = 0; begin < data.length; begin += inner, to += wide)
-    into.set((data as Data).subarray(begin, begin + inner) as never, to);
-};
-
 /** The feeds of one run for items of one window. @param size of the batch; the first item fills it up */
 export const stacked = (items: readonly Feeds[], size: number, graph: WindowedGraph): Feeds => {
   const given = items.map((feeds) => {
@@ -117,7 +104,9 @@ export const stacked = (items: readonly Feeds[], size: number, graph: WindowedGr
       const axis = fit?.axes[name];
       // An input with a length of its own begins with the item.
       const from = axis === undefined || fit?.lengths?.[name] !== undefined ? 0 : fit!.from;
-      copyInto(data, item * length, feeds[name]!, dims, [axis ?? 0, from]);
+      const own = feeds[name]!;
+      const at = item * length + from * product(dims.slice((axis ?? 0) + 1));
+      copyRows(own.data as Data, own.dims, data.subarray(at, (item + 1) * length), dims, axis ?? 0);
     }
     all[name] = new Tensor(tensor.type, data, [size, ...dims]);
   }
@@ -127,11 +116,8 @@ export const stacked = (items: readonly Feeds[], size: number, graph: WindowedGr
 /** All values but so many at the end of an axis. */
 const withoutEnd = ({ type, data, dims }: Tensor, axis: number, count: number): Tensor => {
   const kept = dims.with(axis, dims[axis]! - count);
-  const wide = product(dims.slice(axis));
-  const inner = product(kept.slice(axis));
   const own = new (data.constructor as new (length: number) => Data)(product(kept));
-  for (let from = 0, to = 0; to < own.length; from += wide, to += inner)
-    own.set((data as Data).subarray(from, from + inner) as never, to);
+  copyRows(data as Data, dims, own, kept, axis);
   return new Tensor(type, own, kept);
 };
 

@@ -5,10 +5,12 @@ import t, { type Test } from 'tap';
 import { piperConfig, piperModel, smallShape, writePiper } from '../../../scripts/voices/fixtures/piper.js';
 import { GraphBuilder } from '../../../scripts/voices/fixtures/graph-builder.js';
 import { limits } from '../../../src/limits.js';
-import { Batches, type BatchRunner } from '../../../workers/engines/batches.js';
+import { GpuState } from '../../../src/threads/gpu.js';
+import { unguarded } from '../../../src/threads/vitals.js';
 import { batched } from '../../../workers/engines/graph/batched.js';
 import { elementTypes } from '../../../workers/engines/graph/model.js';
 import { GraphError } from '../../../workers/engines/graph/surgery.js';
+import { PlacedSessions, type Run } from '../../../workers/engines/placed.js';
 import type { Feeds, Made } from '../../../workers/engines/windows.js';
 import { differenceOf, speakTogether, watchedMeans } from '../../support/batched-voices.js';
 import { loadFrom, loadVoices, modelsDir, requestOf, speak } from '../../support/voices.js';
@@ -17,19 +19,35 @@ const floats = (values: readonly number[], dims = [values.length]) =>
   new Tensor('float32', Float32Array.from(values), dims) as Tensor;
 const first = (made: Made) => (made['y']!.data as Float32Array)[0]!;
 
-/** Its graph makes y = x, and writes down the runs: the graph, and the x of each item. */
-const scripted = (fault?: (x: number) => boolean) => {
+const names = ['alone', 'early', 'late'];
+
+/** Its graphs make y = x on the GPU, and write down the runs there: the graph, and the x of each item. @param faulty an x */
+const scripted = async (faulty?: number) => {
   const runs: [string, number[]][] = [];
-  const runner: BatchRunner = {
-    batchMax: 4,
-    windowsOf: (graph) => (graph === 'alone' ? undefined : { shared: ['edge'] }),
-    runAll: async (graph, items) => {
-      const values = items.map(({ x }) => (x!.data as Float32Array)[0]!);
-      runs.push([graph, values]);
-      return items.map(({ x }, i) => (fault?.(values[i]!) === true ? new Error('a fault') : { y: x! }));
-    },
+  const echo: Run = async ({ x }) => {
+    if ((x!.data as Float32Array).includes(faulty!)) throw new Error('a fault');
+    return { y: x! };
   };
-  return { runs, batches: new Batches(['alone', 'early', 'late'], runner) };
+  const release = () => Promise.resolve();
+  const log = { debug: () => undefined, warn: (...line: unknown[]) => t.fail(JSON.stringify(line)) };
+  const known = { device: 'gpu', windows: new Set(['1 0', '2 0', '1 1']) } as const;
+  const batches = await PlacedSessions.load(names, {
+    ...{ pack: 'pack', state: new GpuState(), native: unguarded, log, graphs: 'all', batchMax: 4 },
+    placements: new Map(names.map((name) => [`pack/${name}`, known])),
+    isForGpu: () => true,
+    createGpu: async (name) => {
+      const run: Run = ({ x }) => {
+        const values = x!.data as Float32Array;
+        const [size] = name === 'alone' ? [1] : x!.dims;
+        const width = values.length / size!;
+        runs.push([name, Array.from({ length: size! }, (_, item) => values[item * width]!)]);
+        return echo({ x: x! });
+      };
+      return { run, release, ...(name !== 'alone' && { windows: { shared: ['edge'], rates: [] } }) };
+    },
+    createCpu: async () => ({ run: Object.fromEntries(names.map((name) => [name, echo])), release }),
+  });
+  return { runs, batches };
 };
 
 const feeds = (value: number, length = 1, edge = 0): Feeds => ({
@@ -38,11 +56,11 @@ const feeds = (value: number, length = 1, edge = 0): Feeds => ({
 });
 
 t.test('runs with equal windows become one, the earlier graph first', async (t) => {
-  const { runs, batches } = scripted();
+  const { runs, batches } = await scripted();
   const step =
     (value: number, graphs: readonly string[], length = 1) =>
     async () => {
-      for (const graph of graphs) t.equal(first(await batches.run(graph, feeds(value, length))), value);
+      for (const graph of graphs) t.equal(first(await batches.run[graph]!(feeds(value, length))), value);
       return value;
     };
   const results = await batches.together([
@@ -68,13 +86,13 @@ t.test('runs with equal windows become one, the earlier graph first', async (t) 
       ['late', [3]],
     ],
   ]);
-  t.equal(first(await batches.run('late', feeds(7))), 7, 'a step alone runs at once');
+  t.equal(first(await batches.run['late']!(feeds(7))), 7, 'a step alone runs at once');
 });
 
 t.test('windows with other edges run apart, and an error ends its step only', async (t) => {
-  const { runs, batches } = scripted((x) => x === 2);
+  const { runs, batches } = await scripted(2);
   const results = await batches.together(
-    [feeds(1), feeds(2), feeds(3, 1, 1)].map((own) => () => batches.run('late', own)),
+    [feeds(1), feeds(2), feeds(3, 1, 1)].map((own) => () => batches.run['late']!(own)),
   );
   t.same(runs, [
     ['late', [1, 2]],
@@ -84,7 +102,7 @@ t.test('windows with other edges run apart, and an error ends its step only', as
     results.map(({ status }) => status),
     ['fulfilled', 'rejected', 'fulfilled'],
   );
-  await t.rejects(batches.run('late', feeds(2)), /a fault/);
+  await t.rejects(batches.run['late']!(feeds(2)), /a fault/);
   const [one, two] = await Promise.allSettled([batches.together([]), batches.together([])]);
   t.same([one.status, two.status], ['fulfilled', 'rejected'], 'two batches at once are a mistake');
 });
@@ -185,8 +203,8 @@ t.test('a graph whose shapes depend on its items makes no batches', (t) => {
     graph.ints([1], []),
   ]);
   const model = graph.model([{ name: 'y', type: elementTypes.int64, dims: ['n'] }], [range], {});
-  t.throws(() => batched(model, { shared: [] }), GraphError);
+  t.throws(() => batched(model, []), GraphError);
   const piper = piperModel(smallShape);
-  t.throws(() => batched(piper, { shared: [] }), GraphError, 'a whole Piper voice: lengths are made within');
+  t.throws(() => batched(piper, []), GraphError, 'a whole Piper voice: lengths are made within');
   t.end();
 });

@@ -92,7 +92,7 @@ t.test('a Piper voice whose generator takes a value that is made of itself is re
   const folder = t.testdir();
   await writePiper(join(folder, 'voice'), 'voice', { ...model, nodes });
   const entry = { name: 'voice', path: join(folder, 'voice'), files: null };
-  const read = readEntry(entry, { derived: new DerivedFiles(join(folder, 'derived')) }, [], [piper]);
+  const read = readEntry(entry, new DerivedFiles(join(folder, 'derived')), [], [piper]);
   await t.rejects(read, { name: 'VoicePackError', message: /voice\.onnx: .*depends on itself/ });
 });
 
@@ -113,7 +113,7 @@ t.test(
       const entry = { name: 'voice', path: join(folder, 'voice'), files: null };
       const derived = new DerivedFiles(join(folder, 'derived'));
       const files: number[] = [];
-      const { pack } = await readEntry(entry, { derived }, files, [piper]);
+      const { pack } = await readEntry(entry, derived, files, [piper]);
       closeFiles(files);
       return pack.stateBytes!;
     };
@@ -137,7 +137,7 @@ t.test('a Piper voice with more groups of channels than its weights have is refu
   const changed = { ...model, nodes: nodes.map((other) => (other === last ? grouped : other)) };
   await writePiper(join(folder, 'voice'), 'voice', changed);
   const entry = { name: 'voice', path: join(folder, 'voice'), files: null };
-  const read = readEntry(entry, { derived: new DerivedFiles(join(folder, 'derived')) }, [], [piper]);
+  const read = readEntry(entry, new DerivedFiles(join(folder, 'derived')), [], [piper]);
   await t.rejects(read, { name: 'VoicePackError', message: /not the graph of a Piper voice/ });
 });
 
@@ -255,8 +255,8 @@ t.test('the weights that are derived from a model are about as many as those of 
   };
   await t.rejects(derive('small.onnx'), { message: /weights have \d+ bytes, its files only 0/ });
   const files = await derive('large.bin');
-  const [one, other] = [files.part, files.whole].map((path) => {
-    const [tensor] = readModel({ path, openPath: path }).initialisers.values();
+  const [one, other] = [files.part, files.whole].map((file) => {
+    const [tensor] = readModel(file).initialisers.values();
     return tensor!.data as { offset: number };
   });
   t.not(one!.offset, other!.offset, 'weights of another length at the same place are others');

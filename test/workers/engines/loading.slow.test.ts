@@ -202,7 +202,7 @@ const piperPacks = async (t: Test, count: number) => {
   for (let seed = 1; seed <= count; seed++) {
     const path = join(folder, `v${seed}`);
     await writePiper(path, `v${seed}`, piperModel(smallShape, seed), piperConfig());
-    packs.push((await readEntry({ name: `v${seed}`, path, files: null }, { derived }, [], [piper])).pack);
+    packs.push((await readEntry({ name: `v${seed}`, path, files: null }, derived, [], [piper])).pack);
   }
   return { packs, folder: join(folder, 'derived') };
 };

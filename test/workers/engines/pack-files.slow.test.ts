@@ -39,9 +39,7 @@ t.test('other weights beside the same model make another pack', async (t) => {
   const derived = new DerivedFiles(join(folder, 'derived'));
   const read = async () => {
     const files: number[] = [];
-    const { pack, identity } = await readEntry({ name: 'voice', path, files: null }, { derived }, files, [
-      piper,
-    ]);
+    const { pack, identity } = await readEntry({ name: 'voice', path, files: null }, derived, files, [piper]);
     closeFiles(files);
     const { parts } = pack.data as PiperData;
     return { identity, pack, flow: parts['flow']!.openPath };

@@ -18,7 +18,7 @@ const refuses = async (t: Test, model: Model, message: RegExp, config = piperCon
   await writeFile(join(path, 'voice.onnx'), modelMessage(model));
   await writeFile(join(path, 'voice.onnx.json'), JSON.stringify(config));
   const derived = new DerivedFiles(join(folder, 'derived'));
-  const read = readEntry({ name: 'voice', path, files: null }, { derived }, [], [piper]);
+  const read = readEntry({ name: 'voice', path, files: null }, derived, [], [piper]);
   await t.rejects(read, { name: 'VoicePackError', message });
 };
 

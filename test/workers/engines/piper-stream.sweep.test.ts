@@ -33,7 +33,7 @@ const alone = { intraOpNumThreads: 1, interOpNumThreads: 1 } as const;
 interface Case {
   readonly model: Model;
   readonly graphs: PiperGraphs;
-  readonly run: Sessions<PartName>['run'];
+  readonly run: Sessions['run'];
   readonly whole: InferenceSession;
   readonly noises: readonly string[];
 }
@@ -45,7 +45,7 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   const model = readModel({ path, openPath: path });
   const { plan, models } = cutPiper(model);
   await writeModels(folder, models);
-  const run: Record<PartName, Sessions<PartName>['run'][PartName]> = {};
+  const run: Record<PartName, Sessions['run'][PartName]> = {};
   for (const name of Object.keys(models)) {
     const session = await InferenceSession.create(join(folder, `${name}.onnx`), alone);
     run[name] = (feeds) => session.run(feeds);
@@ -156,7 +156,7 @@ t.test('the load runs the windows of sentences of any length', async (t) => {
     const sizes = sizesOf(plan, framesAStep * plan.generator.work);
     const windows = windowsOf(plan, sizes);
     let seen = new Set<string | null>();
-    const made = new Map<string, ReturnType<Sessions<PartName>['run'][PartName]>>();
+    const made = new Map<string, ReturnType<Sessions['run'][PartName]>>();
     /** A window depends on shapes only: so inputs of one shape run once. */
     const runOnce = (part: PartName, feeds: Feeds) => {
       const shapes = Object.entries(feeds).map(([name, { dims, data }]) => [

@@ -25,7 +25,7 @@ let folders = 0;
 const packOf = async (changes: Readonly<Record<string, unknown>> = {}, speakers = 4) => {
   const path = join(t.testdirName, `pack-${folders++}`);
   await writePiper(path, 'echo', echoModel(), piperConfig(speakers, changes));
-  return readEntry({ name: 'echo', path, files: null }, { derived }, [], [piper]);
+  return readEntry({ name: 'echo', path, files: null }, derived, [], [piper]);
 };
 const load = async (changes?: Readonly<Record<string, unknown>>): Promise<Engine> =>
   piper.load((await packOf(changes)).pack, testMeans);
@@ -279,11 +279,11 @@ t.test('a package of sherpa-onnx needs no configuration: tokens and metadata rep
   const path = join(t.testdir(), 'sherpa');
   await writePiper(path, 'echo', echoModel());
   await rm(join(path, 'echo.onnx.json'));
-  const { pack } = await readEntry({ name: 'amy', path, files: null }, { derived }, [], [piper]);
+  const { pack } = await readEntry({ name: 'amy', path, files: null }, derived, [], [piper]);
   t.same(pack.voices.map(({ id, language }) => [id, language])[1], ['amy-1', 'en-US']);
   t.same(pack.notes, []);
   await writeFile(join(path, 'syrinx.json'), '{"language": "de-DE"}');
-  const { pack: again } = await readEntry({ name: 'amy', path, files: null }, { derived }, [], [piper]);
+  const { pack: again } = await readEntry({ name: 'amy', path, files: null }, derived, [], [piper]);
   t.match(again.notes, [/^syrinx\.json is ignored/]);
   const engine = await piper.load(pack, testMeans);
   const { ids } = await speak(engine, requestOf('Yes.', {}, { voiceId: 'amy-0' }));
@@ -310,7 +310,7 @@ t.test('a voice that cannot speak is refused with the reason and what to do', as
   const path = join(t.testdirName, 'truncated');
   await writePiper(path, 'echo', echoModel());
   const entry = { name: 'echo', path, files: null };
-  const read = () => readEntry(entry, { derived }, [], [piper]);
+  const read = () => readEntry(entry, derived, [], [piper]);
   const whole = await readFile(join(path, 'echo.onnx'));
   await writeFile(join(path, 'echo.onnx'), whole.subarray(0, whole.length / 2));
   await t.rejects(read(), { message: /echo\.onnx: not a whole ONNX model .*download it again/ });

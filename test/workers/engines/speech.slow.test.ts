@@ -3,16 +3,16 @@ import { limits } from '../../../src/limits.js';
 import { ipaPlace } from '../../../src/text/replacements.js';
 import { wordSpans } from '../../../src/text/words.js';
 import { languageNote } from '../../../workers/engines/g2p/languages.js';
-import { createPhonemiser, phonemicWords, type SpeechOptions } from '../../../workers/engines/g2p/speech.js';
+import { createPhonemiser, phonemicWords } from '../../../workers/engines/g2p/speech.js';
 
 const phonemiser = await createPhonemiser(limits);
 
-const wordsOf = (text: string, language: string, options?: SpeechOptions) =>
-  phonemicWords(phonemiser, { text, words: wordSpans(text) }, language, options);
+const wordsOf = (text: string, language: string, rawPhonemes?: boolean) =>
+  phonemicWords(phonemiser, { text, words: wordSpans(text) }, language, rawPhonemes);
 
 /** Words with their punctuation, as models get them. */
-const said = (text: string, language: string, options?: SpeechOptions): string =>
-  wordsOf(text, language, options)
+const said = (text: string, language: string, rawPhonemes?: boolean): string =>
+  wordsOf(text, language, rawPhonemes)
     .map(({ before, ipa, after }) => before + ipa + after)
     .join(' ');
 
@@ -90,7 +90,7 @@ t.test('signs are read in the language of the voice', (t) => {
 t.test('phonemes in double brackets are spoken as they are where an engine asks for it', (t) => {
   const text = 'I am [[ bˈætmæn ]], not [[dʒˈoʊ kɚ]]!';
   t.strictSame(
-    wordsOf(text, 'en-US', { rawPhonemes: true }).filter(({ isRaw }) => isRaw),
+    wordsOf(text, 'en-US', true).filter(({ isRaw }) => isRaw),
     [
       { word: 2, ipa: 'bˈætmæn', before: '', after: ',', joins: false, isRaw: true },
       { word: 6, ipa: 'dʒˈoʊ', before: '', after: '', joins: false, isRaw: true },
@@ -98,7 +98,7 @@ t.test('phonemes in double brackets are spoken as they are where an engine asks 
     ],
   );
   t.notOk(wordsOf(text, 'en-US').some(({ isRaw }) => isRaw));
-  t.strictSame(wordsOf('[[]] [[ ]]', 'en-US', { rawPhonemes: true }), []);
+  t.strictSame(wordsOf('[[]] [[ ]]', 'en-US', true), []);
   t.end();
 });
 
@@ -132,7 +132,7 @@ t.test('no text fails, and every word index exists', (t) => {
   ]) {
     const words = wordSpans(text);
     for (const language of ['en-US', 'de', 'ja', 'ar'])
-      for (const { word, ipa } of phonemicWords(phonemiser, { text, words }, language, { rawPhonemes: true }))
+      for (const { word, ipa } of phonemicWords(phonemiser, { text, words }, language, true))
         t.ok(ipa !== '' && (word === null || word < words.length));
   }
   t.end();

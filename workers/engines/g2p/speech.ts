@@ -22,11 +22,6 @@ export interface PhonemicWord {
   readonly isRaw: boolean;
 }
 
-export interface SpeechOptions {
-  /** `[[...]]` in a text encloses phonemes. */
-  readonly rawPhonemes?: boolean;
-}
-
 /** espeak-ng's symbols, numbered as they come. It has a few thousand in all languages together. */
 class Symbols implements Phones {
   readonly #corrected: (group: string) => string;
@@ -133,12 +128,13 @@ const rawReplacements = (text: string, words: readonly Span[]): Replacement[] =>
  * Pronounces a segment. Where it begins or ends within a clause, only its own part is pronounced.
  *
  * @param language BCP 47 of the voice: `de-DE`
+ * @param rawPhonemes `[[...]]` in a text encloses phonemes
  */
 export const phonemicWords = (
   { pronouncer, symbols, phonemeTextMax }: Phonemiser,
   { text, words, spoken = [] }: Pick<SegmentRequest, 'text' | 'words' | 'spoken'>,
   language: string,
-  { rawPhonemes = false }: SpeechOptions = {},
+  rawPhonemes = false,
 ): PhonemicWord[] => {
   const raw = rawPhonemes ? rawReplacements(text, words) : [];
   const forms = mergeReplacements(raw, spoken);

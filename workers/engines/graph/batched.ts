@@ -4,18 +4,10 @@
  *
  * Inputs that decide shapes are shared: they have no batch dimension, and are equal for all items.
  */
-import { GraphEdit } from './edit.js';
+import { GraphEdit, farEnd } from './edit.js';
 import type { Attribute, Model, Node } from './model.js';
 import { Ranks, broadcasting, listOf, rankKeeping } from './ranks.js';
-import { farEnd } from './stream-nodes.js';
-import { GraphError, Wiring, attributeIntegers, constantIntegers, usedBy } from './surgery.js';
-
-/** What a batch is made of. */
-export interface BatchInputs {
-  readonly shared: readonly string[];
-  /** Ranks of inputs whose shape the graph does not say. */
-  readonly ranks?: Readonly<Record<string, number>>;
-}
+import { GraphError, Wiring, attributeIntegers, usedBy } from './surgery.js';
 
 /** Operators with one axis as an attribute. @property their default */
 const axisDefaults: Readonly<Record<string, number>> = {
@@ -40,11 +32,11 @@ class Batcher extends GraphEdit {
   readonly #ranks: Ranks;
   readonly #batched: Set<string>;
 
-  constructor(model: Model, { shared, ranks }: BatchInputs) {
+  constructor(model: Model, shared: readonly string[]) {
     super(model.initialisers, 'batch');
     this.#model = model;
     this.#wiring = new Wiring(model);
-    this.#ranks = new Ranks(model, this.#wiring, ranks);
+    this.#ranks = new Ranks(model, this.#wiring);
     this.#batched = new Set(model.inputs.flatMap(({ name }) => (shared.includes(name) ? [] : [name])));
   }
 
@@ -107,16 +99,14 @@ class Batcher extends GraphEdit {
   }
 
   #constantOf(node: Node, input: number): readonly number[] {
-    const name = node.inputs[input];
-    const values = name === undefined ? null : constantIntegers(this.#model, this.#wiring, name);
-    return values ?? this.#refuse(node);
+    return this.#wiring.integersOf(node.inputs[input] ?? '') ?? this.#refuse(node);
   }
 
   /** The size of the batch, a vector. */
   get #size(): string {
     return this.once('size', () => {
       const { name } = this.#model.inputs.find((input) => this.isBatched(input.name))!;
-      return this.node('Slice', [this.node('Shape', [name]), this.constant([0]), this.constant([1])]);
+      return this.slice(this.node('Shape', [name]), 0, 1, 0);
     });
   }
 
@@ -130,7 +120,7 @@ class Batcher extends GraphEdit {
 
   /** Puts the batch dimension before a shape: 0, which Reshape takes from its input, or another size. */
   #withBatch(shape: string, size: number): string {
-    const values = constantIntegers(this.#model, this.#wiring, shape);
+    const values = this.#wiring.integersOf(shape);
     if (values !== null) return this.constant([size, ...values]);
     return this.node('Concat', [this.constant([size]), shape], [['axis', int(0)]]);
   }
@@ -185,8 +175,8 @@ class Batcher extends GraphEdit {
     const front =
       axis === 0 ? data : this.node('Transpose', [data], [['perm', { type: 'ints', value: perm }]]);
     const shape = this.node('Shape', [front]);
-    const count = this.node('Slice', [shape, this.constant([1]), this.constant([2])]);
-    const rest = this.node('Slice', [shape, this.constant([2]), this.constant([farEnd])]);
+    const count = this.slice(shape, 1, 2, 0);
+    const rest = this.slice(shape, 2, farEnd, 0);
     const joinedShape = this.node('Concat', [this.constant([-1]), rest], [['axis', int(0)]]);
     const joined = this.node('Reshape', [front, joinedShape]);
     const scalar = (vector: string) => this.node('Squeeze', [vector, this.constant([0])]);
@@ -220,7 +210,7 @@ class Batcher extends GraphEdit {
   }
 
   #addAxes(node: Node): void {
-    const axes = listOf(node, 'axes', 1, { model: this.#model, wiring: this.#wiring }) ?? this.#refuse(node);
+    const axes = listOf(node, 'axes', 1, this.#wiring) ?? this.#refuse(node);
     if (node.inputs.length > 1) this.#emit(node, [node.inputs[0]!, this.constant(axes.map(shifted))]);
     else this.#emit(withAttribute(node, 'axes', { type: 'ints', value: axes.map(shifted) }));
   }
@@ -242,10 +232,10 @@ class Batcher extends GraphEdit {
   }
 }
 
-/** @throws {GraphError} if an operator cannot run for several items at once */
-export const batched = (model: Model, inputs: BatchInputs): Model => {
+/** @param shared names of inputs @throws {GraphError} if an operator cannot run for several items at once */
+export const batched = (model: Model, shared: readonly string[]): Model => {
   if ((model.opsets.get('') ?? 0) < 13) throw new GraphError('its operators are older than version 13');
-  const batcher = new Batcher(model, inputs);
+  const batcher = new Batcher(model, shared);
   for (const node of model.nodes) batcher.add(node);
   const unbatched = model.outputs.find(({ name }) => !batcher.isBatched(name));
   if (unbatched !== undefined) throw new GraphError(`"${unbatched.name}" is the same for all items`);

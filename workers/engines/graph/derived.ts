@@ -19,6 +19,10 @@ const hashedBytes = 256 * 1024;
 /** Of the sets that this process makes, one after the other. */
 const unfinishedPrefix = `.new-${process.pid}-`;
 
+interface DerivedFile extends ModelFile {
+  readonly bytes: number;
+}
+
 /** Of the whole content, read in pieces: a model of hundreds of megabytes is never held in memory. */
 export const hashOf = async ({ openPath }: ModelFile): Promise<string> => {
   const hash = createHash('sha256');
@@ -98,19 +102,24 @@ export class DerivedFiles {
   /**
    * Models whose weights are in one file beside them, which all threads map.
    *
-   * @param sources the files that they are made of
+   * @param sources the files that they are made of: all models together are as large
    * @returns the file of each
    */
   async models<Name extends string>(
     sources: readonly ModelFile[],
     recipe: string,
     models: Readonly<Record<Name, Model>>,
-  ): Promise<Readonly<Record<Name, string>>> {
+  ): Promise<Record<Name, DerivedFile>> {
     let sourceBytes = 0;
     for (const { openPath } of sources) sourceBytes += (await stat(openPath)).size;
     const folder = await this.set(sources, recipe, (target) => writeModels(target, models, sourceBytes));
-    const files = Object.keys(models).map((name) => [name, join(folder, `${name}.onnx`)]);
-    return Object.fromEntries(files) as Record<Name, string>;
+    const names = Object.keys(models);
+    const bytes = Math.ceil(sourceBytes / names.length);
+    const files = names.map((name) => {
+      const path = join(folder, `${name}.onnx`);
+      return [name, { path, openPath: path, bytes }];
+    });
+    return Object.fromEntries(files) as Record<Name, DerivedFile>;
   }
 
   /**

@@ -2,6 +2,9 @@
 import type { Attribute, Node, Tensor } from './model.js';
 import { ints } from './streams.js';
 
+/** The end of an axis, whatever its length. */
+export const farEnd = 2 ** 31 - 1;
+
 export class GraphEdit {
   readonly nodes: Node[] = [];
   readonly initialisers: Map<string, Tensor>;
@@ -32,6 +35,12 @@ export class GraphEdit {
     const name = `${label}/${output}`;
     this.nodes.push({ name, op, domain: '', inputs, outputs: [output], attributes: new Map(attributes) });
     return output;
+  }
+
+  /** @param from a place, or the name of a value with one; so is `to` */
+  slice(name: string, from: string | number, to: string | number, axis: number, output?: string): string {
+    const place = (at: string | number) => (typeof at === 'string' ? at : this.constant([at]));
+    return this.node('Slice', [name, place(from), place(to), this.constant([axis])], [], undefined, output);
   }
 
   /** @param dims by default one dimension */

@@ -3,10 +3,9 @@
  * item the window has other values, so this multiplies them by zero wherever the graph pads. What the graph makes for the
  * item is then the same; what it makes beyond is of no use.
  */
-import { GraphEdit } from './edit.js';
+import { GraphEdit, farEnd } from './edit.js';
 import type { Model, Node } from './model.js';
 import { elementTypes } from './model.js';
-import { farEnd } from './stream-nodes.js';
 import { Wiring, attributeIntegers } from './surgery.js';
 
 /** How a graph's values lie in time. */
@@ -47,8 +46,7 @@ export const masked = (model: Model, mask: Mask): { readonly model: Model; reado
   const used = new Set<number>();
   const edit = new GraphEdit(model.initialisers, 'masked');
   const add = (op: string, ...inputs: readonly string[]): string => edit.node(op, inputs);
-  const lengthOf = (value: string): string =>
-    add('Slice', add('Shape', value), edit.constant([mask.axis]), edit.constant([mask.axis + 1]));
+  const lengthOf = (value: string): string => edit.slice(add('Shape', value), mask.axis, mask.axis + 1, 0);
   const maskedOf = (value: string): string =>
     edit.once(`masked ${value}`, () => {
       const rate = rates.get(value) ?? 1;
@@ -57,8 +55,8 @@ export const masked = (model: Model, mask: Mask): { readonly model: Model; reado
       const length = lengthOf(value);
       const beside = mask.isCentred ? add('Sub', lengthOf(whole), length) : undefined;
       const start = beside === undefined ? add('Neg', length) : add('Div', beside, edit.constant([2]));
-      const end = beside === undefined ? edit.constant([farEnd]) : add('Add', start, length);
-      return add('Mul', value, add('Slice', whole, start, end, edit.constant([mask.axis])));
+      const end = beside === undefined ? farEnd : add('Add', start, length);
+      return add('Mul', value, edit.slice(whole, start, end, mask.axis));
     });
 
   for (const node of model.nodes) {

@@ -1,6 +1,6 @@
 /** The ranks of a graph's values, and the lengths of its vectors: as much as a rewrite must know. */
 import type { Model, Node, Tensor } from './model.js';
-import { type Wiring, GraphError, attributeIntegers, constantIntegers } from './surgery.js';
+import { type Wiring, GraphError, attributeIntegers } from './surgery.js';
 
 /** Operators that combine values element by element, after they have broadcast them. */
 export const broadcasting = new Set(
@@ -19,28 +19,24 @@ export const listOf = (
   node: Node,
   attribute: string,
   input: number,
-  { model, wiring }: { readonly model: Model; readonly wiring: Wiring },
+  wiring: Wiring,
 ): readonly number[] | null => {
   const name = node.inputs[input] ?? '';
   if (name === '') return attributeIntegers(node, attribute);
-  const values = constantIntegers(model, wiring, name);
+  const values = wiring.integersOf(name);
   if (values === null) throw new GraphError(`"${node.op}" (${node.name}) has ${attribute} that change`);
   return values;
 };
 
 export class Ranks {
-  readonly #model: Model;
   readonly #wiring: Wiring;
   readonly #ranks = new Map<string, number>();
   /** Of vectors. */
   readonly #lengths = new Map<string, number>();
 
-  /** @param given ranks of inputs whose shape the model does not say */
-  constructor(model: Model, wiring: Wiring, given: Readonly<Record<string, number>> = {}) {
-    this.#model = model;
+  constructor(model: Model, wiring: Wiring) {
     this.#wiring = wiring;
     for (const { name, dims } of model.inputs) if (dims.length > 0) this.#ranks.set(name, dims.length);
-    for (const [name, rank] of Object.entries(given)) this.#ranks.set(name, rank);
     for (const [name, tensor] of model.initialisers) this.#addTensor(name, tensor);
     for (const node of model.nodes) this.#add(node);
   }
@@ -94,7 +90,7 @@ export class Ranks {
   }
 
   #axesOf(node: Node): readonly number[] | null {
-    return listOf(node, 'axes', 1, { model: this.#model, wiring: this.#wiring });
+    return listOf(node, 'axes', 1, this.#wiring);
   }
 
   #vectorLengthOf(node: Node): number | undefined {
@@ -114,9 +110,7 @@ export class Ranks {
         ? undefined
         : lengths.reduce<number>((sum, length) => sum + length!, 0);
     if (op === 'Slice' && lengths[0] !== undefined) {
-      const [from, to] = [1, 2].map(
-        (place) => constantIntegers(this.#model, this.#wiring, inputs[place]!)?.[0],
-      );
+      const [from, to] = [1, 2].map((place) => this.#wiring.integersOf(inputs[place]!)?.[0]);
       if (from === undefined || to === undefined || (inputs[4] ?? '') !== '') return undefined;
       const size = lengths[0];
       const place = (value: number) => Math.max(0, Math.min(size, value < 0 ? value + size : value));

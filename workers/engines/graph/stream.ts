@@ -1,5 +1,5 @@
 /**
- * Makes a convolutional graph speak piece by piece. Every convolution, or a region of them (`regions.ts`), keeps the end of
+ * Makes a convolutional graph speak piece by piece. Every convolution, or a region of them, keeps the end of
  * its input for the next run. Nothing is approximated: the pieces joined are what one run over all frames gives.
  *
  * A value that changes over time is a stream. It has a number of samples for each frame of the graph's input (`rate`),
@@ -10,13 +10,14 @@
  * convolutions for four dimensions only.
  */
 import { elementTypes, type Model, type Node, product, type ValueInfo } from './model.js';
-import { farEnd, StreamNodes } from './stream-nodes.js';
+import { GraphEdit, farEnd } from './edit.js';
 import {
   alongChannels,
   channelAxis,
   elementwise,
+  floats,
   lastInput,
-  type PieceByPiece,
+  perAxis,
   pieceByPiece,
   type Stream,
   streamDims,
@@ -25,8 +26,9 @@ import {
   type StreamState,
   timeAxis,
   unary,
+  widened,
 } from './streams.js';
-import { attributeIntegers, constantIntegers, GraphError, inner, usedBy, Wiring } from './surgery.js';
+import { attributeIntegers, GraphError, inner, usedBy, Wiring } from './surgery.js';
 
 /**
  * Regions: parts of a graph with many convolutions whose reach is short beside a piece. A region as a whole keeps the end of
@@ -49,62 +51,6 @@ interface Region {
 
 type Reach = Pick<Region, 'before' | 'after'>;
 
-/** What is known where a region may start. */
-interface RegionSurroundings {
-  readonly model: Model;
-  readonly wiring: Wiring;
-  /** The shape of weights. */
-  readonly dimsOf: (weights: string) => readonly number[];
-  /** The value is the same in every run. */
-  readonly isFixed: (name: string) => boolean;
-}
-
-/** From a stream to where the number of samples changes next; `null` if there is no region. @param rate samples of a frame */
-const regionFrom = (
-  start: string,
-  rate: number,
-  { model, wiring, dimsOf, isFixed }: RegionSurroundings,
-): Region | null => {
-  const after = wiring.after([start]);
-  const isAfter = (name: string | undefined) => name !== undefined && name !== start && after.has(name);
-  const next = model.nodes.find(({ op, outputs }) => op === 'ConvTranspose' && isAfter(outputs[0]));
-  const end = next?.inputs[0] ?? model.outputs[0]!.name;
-  const nodes = wiring.before([end], new Set([start])).filter(({ outputs }) => isAfter(outputs[0]));
-  const reaches = new Map<string, Reach>([[start, { before: 0, after: 0 }]]);
-  for (const node of nodes) {
-    const reach = reachOf(node, reaches, isFixed, dimsOf);
-    if (reach === null) return null;
-    reaches.set(node.outputs[0]!, reach);
-  }
-  const reach = reaches.get(end);
-  if (reach === undefined || reach.after === 0 || reach.before + reach.after > repeatedFramesMax * rate)
-    return null;
-  const region = { start, end, nodes: new Set(nodes), ...reach };
-  return isClosed(region, wiring) ? region : null;
-};
-
-const reachOf = (
-  node: Node,
-  reaches: ReadonlyMap<string, Reach>,
-  isFixed: (name: string) => boolean,
-  dimsOf: (weights: string) => readonly number[],
-): Reach | null => {
-  const { op, inputs } = node;
-  if (!usedBy(node).every((name) => reaches.has(name) || isFixed(name))) return null;
-  const given = inputs.flatMap((name) => reaches.get(name) ?? []);
-  const [before, after] = [Math.max(...given.map((r) => r.before)), Math.max(...given.map((r) => r.after))];
-  if (unary.has(op) || elementwise.has(op)) return { before, after };
-  if (op !== 'Conv' || !reaches.has(inputs[0]!)) return null;
-  const more: PieceByPiece = pieceByPiece(node, dimsOf(inputs[1]!));
-  return { before: before + more.before, after: after + more.after };
-};
-
-/** Nothing else takes what is made inside. */
-const isClosed = ({ nodes, end }: Region, wiring: Wiring): boolean =>
-  [...nodes]
-    .flatMap(({ outputs }) => outputs)
-    .every((name) => name === end || (wiring.takers.get(name) ?? []).every((taker) => nodes.has(taker)));
-
 /** The region of a node, with the name of its input and the state that keeps its end. */
 interface Within {
   readonly region: Region;
@@ -115,8 +61,10 @@ interface Within {
 /** Names the length of streams in the region that starts there. */
 const lengthIn = (start: string): string => `samples of ${start}`;
 
-class Streamer {
-  readonly made: StreamNodes;
+class Streamer extends GraphEdit {
+  readonly states: StreamState[] = [];
+  /** Shapes of inner values. */
+  readonly values: ValueInfo[] = [];
   readonly #model: Model;
   readonly #wiring: Wiring;
   readonly #ones: ReadonlySet<string>;
@@ -129,12 +77,12 @@ class Streamer {
   work = 0;
 
   constructor(model: Model, input: StreamInput, ones: readonly string[]) {
+    super(model.initialisers, 'stream');
     this.#model = model;
     this.#wiring = new Wiring(model);
     this.#ones = new Set(ones);
     this.#framed = this.#wiring.after([input.name]);
     this.#streams = new Map([[input.name, { channels: input.channels, rate: 1, lag: 0 }]]);
-    this.made = new StreamNodes(model.initialisers);
   }
 
   streamOf(name: string): Stream {
@@ -148,7 +96,7 @@ class Streamer {
     const used = usedBy(node);
     const { op } = node;
     if (used.some((name) => this.#shapes.has(name))) this.#addFilled(node);
-    else if (!used.some((name) => this.#streams.has(name))) this.made.nodes.push(node);
+    else if (!used.some((name) => this.#streams.has(name))) this.nodes.push(node);
     else if (within !== undefined) this.#addWithin(node, within);
     else if (op === 'Shape') this.#shapes.add(node.outputs[0]!);
     else if (op === 'Conv' || op === 'ConvTranspose') {
@@ -171,7 +119,7 @@ class Streamer {
   }
 
   #emit(node: Node, stream: Stream): void {
-    this.made.nodes.push(node);
+    this.nodes.push(node);
     for (const name of node.outputs) this.#streams.set(name, stream);
   }
 
@@ -182,7 +130,7 @@ class Streamer {
     const value = node.attributes.get('value');
     const tensor = value?.type === 'tensor' ? value.value : undefined;
     const name = node.outputs[0]!;
-    this.made.initialisers.set(name, {
+    this.initialisers.set(name, {
       name,
       dims: [1],
       type: tensor?.type ?? elementTypes.float32,
@@ -197,39 +145,62 @@ class Streamer {
     const { before, after, factor, channels, attributes } = pieceByPiece(node, dims);
     this.work += dims[0]! * dims[1]! * dims[2]! * stream.rate;
     const name = before + after === 0 ? input : this.#extended(node.name, input, before, after);
-    this.#emit(
-      this.made.convolution({ ...node, inputs: [name, ...node.inputs.slice(1)], attributes }, dims),
-      {
-        channels,
-        rate: stream.rate * factor,
-        lag: (stream.lag + after) * factor,
-      },
-    );
+    this.#emit(this.#convolution({ ...node, inputs: [name, ...node.inputs.slice(1)], attributes }, dims), {
+      channels,
+      rate: stream.rate * factor,
+      lag: (stream.lag + after) * factor,
+    });
+  }
+
+  /** From a stream to where the number of samples changes next; `null` if there is no region. */
+  #regionFrom(start: string): Region | null {
+    const after = this.#wiring.after([start]);
+    const isAfter = (name: string | undefined) => name !== undefined && name !== start && after.has(name);
+    const next = this.#model.nodes.find(({ op, outputs }) => op === 'ConvTranspose' && isAfter(outputs[0]));
+    const end = next?.inputs[0] ?? this.#model.outputs[0]!.name;
+    const before = this.#wiring.before([end], new Set([start]));
+    const nodes = new Set(before.filter(({ outputs }) => isAfter(outputs[0])));
+    const reaches = new Map<string, Reach>([[start, { before: 0, after: 0 }]]);
+    for (const node of nodes) {
+      const reach = this.#reachOf(node, reaches);
+      if (reach === null) return null;
+      reaches.set(node.outputs[0]!, reach);
+    }
+    const reach = reaches.get(end);
+    if (reach === undefined || reach.after === 0) return null;
+    if (reach.before + reach.after > repeatedFramesMax * this.streamOf(start).rate) return null;
+    const takersOf = (name: string) => (name === end ? [] : (this.#wiring.takers.get(name) ?? []));
+    const takers = [...nodes].flatMap(({ outputs }) => outputs.flatMap(takersOf));
+    // Nothing else takes what is made inside.
+    return takers.every((taker) => nodes.has(taker)) ? { start, end, nodes, ...reach } : null;
+  }
+
+  #reachOf(node: Node, reaches: ReadonlyMap<string, Reach>): Reach | null {
+    const { op, inputs } = node;
+    // Other values are the same in every run.
+    const isFixed = (name: string) => !this.#framed.has(name) && !this.#ones.has(name);
+    if (!usedBy(node).every((name) => reaches.has(name) || isFixed(name))) return null;
+    const given = inputs.flatMap((name) => reaches.get(name) ?? []);
+    const [before, after] = [Math.max(...given.map((r) => r.before)), Math.max(...given.map((r) => r.after))];
+    if (unary.has(op) || elementwise.has(op)) return { before, after };
+    if (op !== 'Conv' || !reaches.has(inputs[0]!)) return null;
+    const more = pieceByPiece(node, this.#weightDims(inputs[1]!));
+    return { before: before + more.before, after: after + more.after };
   }
 
   /** Begins the region of a stream, if it has one. */
   #enterRegion(start: string): void {
-    const { channels, rate } = this.streamOf(start);
-    const region = regionFrom(start, rate, {
-      model: this.#model,
-      wiring: this.#wiring,
-      dimsOf: (weights) => this.#weightDims(weights),
-      isFixed: (name) => !this.#framed.has(name) && !this.#ones.has(name),
-    });
+    const region = this.#regionFrom(start);
     if (region === null) return;
-    const { before, after, nodes } = region;
-    const state = this.made.state(channels, 0, before + after);
-    const joined = this.made.joined([state.input, start]);
-    this.made.slice(
-      joined,
-      this.made.constant([-before - after]),
-      this.made.constant([farEnd]),
-      state.output,
-    );
-    const entry = this.made.inFastOrder(joined, channels);
+    const { channels } = this.streamOf(start);
+    const kept = region.before + region.after;
+    const state = this.#state(channels, 0, kept);
+    const joined = this.#joined([state.input, start]);
+    this.slice(joined, -kept, farEnd, timeAxis, state.output);
+    const entry = this.#inFastOrder(joined, channels);
     this.#streams.set(entry, this.streamOf(start));
-    this.made.equallyLong(entry, channels, lengthIn(start));
-    for (const node of nodes) this.#regions.set(node, { region, entry, state });
+    this.#equallyLong(entry, channels, lengthIn(start));
+    for (const node of region.nodes) this.#regions.set(node, { region, entry, state });
   }
 
   #addWithin(node: Node, { region, entry, state }: Within): void {
@@ -244,57 +215,42 @@ class Streamer {
       const dims = this.#weightDims(inputs[1]!);
       this.work += product(dims) * rate;
       channels = dims[0]!;
-      this.#emit(this.made.convolution({ ...node, inputs, outputs }, dims), { channels, rate, lag });
+      this.#emit(this.#convolution({ ...node, inputs, outputs }, dims), { channels, rate, lag });
     } else {
       if (elementwise.has(node.op)) inputs = inputs.map((name) => this.#perChannel(name));
-      if (node.op === 'LeakyRelu') inputs = [this.made.inFastOrder(inputs[0]!, channels)];
+      if (node.op === 'LeakyRelu') inputs = [this.#inFastOrder(inputs[0]!, channels)];
       this.#emit({ ...node, inputs, outputs }, { channels, rate, lag });
     }
-    this.made.equallyLong(outputs[0]!, channels, lengthIn(start));
+    this.#equallyLong(outputs[0]!, channels, lengthIn(start));
     if (!isEnd) return;
     // The output for the newest samples must wait, unless this is the last run. They were kept, so from the second run on
     // the output for what comes before them was made already.
-    const old = this.made.slice(state.input, this.made.constant([0]), this.made.constant([-after]));
-    const isLast = this.made.slice(
-      lastInput,
-      this.made.constant([timeAxis]),
-      this.made.constant([timeAxis + 1]),
-      undefined,
-      0,
-    );
-    const beyond = this.made.node('Mul', [isLast, this.made.constant([farEnd])]);
-    const until = this.made.node('Add', [beyond, this.made.constant([-after])]);
-    this.made.slice(outputs[0]!, this.made.lengthOf(old), until, end);
+    const old = this.slice(state.input, 0, -after, timeAxis);
+    const isLast = this.slice(lastInput, timeAxis, timeAxis + 1, 0);
+    const beyond = this.node('Mul', [isLast, this.constant([farEnd])]);
+    const until = this.node('Add', [beyond, this.constant([-after])]);
+    this.slice(outputs[0]!, this.#lengthOf(old), until, timeAxis, end);
     this.#streams.set(end, { channels, rate, lag: lag + after });
-  }
-
-  #perChannel(name: string): string {
-    return this.#streams.has(name) ? name : this.made.perChannel(name);
   }
 
   /** A stream with what was before it, and in the last run zeros after it. */
   #extended(label: string, name: string, before: number, after: number): string {
-    return this.made.once(`extended ${name} ${before} ${after}`, () => {
+    return this.once(`extended ${name} ${before} ${after}`, () => {
       const { channels } = this.streamOf(name);
-      const state = this.made.state(channels, before, after);
+      const state = this.#state(channels, before, after);
       const pieces =
         after === 0 ? [state.input, name] : [state.input, name, this.#zerosAfter(channels, after)];
-      const joined = this.made.joined(pieces, label);
-      this.made.slice(
-        joined,
-        this.made.constant([-before - after]),
-        this.made.constant([farEnd]),
-        state.output,
-      );
+      const joined = this.#joined(pieces, label);
+      this.slice(joined, -before - after, farEnd, timeAxis, state.output);
       return joined;
     });
   }
 
   #zerosAfter(channels: number, count: number): string {
-    return this.made.once(`zeros ${channels} ${count}`, () => {
-      const dims = this.made.constant(streamDims(channels, count));
-      const shape = this.made.node('Mul', [dims, lastInput]);
-      return this.made.node('ConstantOfShape', [shape]);
+    return this.once(`zeros ${channels} ${count}`, () => {
+      const dims = this.constant(streamDims(channels, count));
+      const shape = this.node('Mul', [dims, lastInput]);
+      return this.node('ConstantOfShape', [shape]);
     });
   }
 
@@ -331,21 +287,17 @@ class Streamer {
     return names.map((name) => {
       const stream = this.#streams.get(name);
       if (stream === undefined || stream.lag === lag) return name;
-      return this.made.once(`delayed ${name} ${lag}`, () => {
-        const state = this.made.state(stream.channels, 0, lag - stream.lag);
-        const joined = this.made.joined([state.input, name]);
-        const length = this.#lengthOf(last);
-        this.made.slice(joined, length, this.made.constant([farEnd]), state.output);
-        const delayed = this.made.slice(joined, this.made.constant([0]), length);
+      return this.once(`delayed ${name} ${lag}`, () => {
+        const state = this.#state(stream.channels, 0, lag - stream.lag);
+        const joined = this.#joined([state.input, name]);
+        const { rate } = this.streamOf(last);
+        const length = this.once(`length ${rate} ${lag}`, () => this.#lengthOf(last));
+        this.slice(joined, length, farEnd, timeAxis, state.output);
+        const delayed = this.slice(joined, 0, length, timeAxis);
         this.#streams.set(delayed, { ...stream, lag });
         return delayed;
       });
     });
-  }
-
-  #lengthOf(name: string): string {
-    const { rate, lag } = this.streamOf(name);
-    return this.made.once(`length ${rate} ${lag}`, () => this.made.lengthOf(name));
   }
 
   #addConcat(node: Node): void {
@@ -357,10 +309,9 @@ class Streamer {
 
   #addSplit(node: Node): void {
     const stream = this.streamOf(node.inputs[0]!);
-    const listed =
-      node.inputs[1] === undefined ? null : constantIntegers(this.#model, this.#wiring, node.inputs[1]);
+    const listed = node.inputs[1] === undefined ? null : this.#wiring.integersOf(node.inputs[1]);
     const sizes = listed ?? attributeIntegers(node, 'split');
-    this.made.nodes.push(alongChannels(node));
+    this.nodes.push(alongChannels(node));
     for (const [i, name] of node.outputs.entries())
       this.#streams.set(name, { ...stream, channels: sizes?.[i] ?? stream.channels / node.outputs.length });
   }
@@ -368,7 +319,7 @@ class Streamer {
   #addSlice(node: Node): void {
     const [input = '', ...rest] = node.inputs;
     const stream = this.streamOf(input);
-    const [starts, ends, axes, steps] = rest.map((name) => constantIntegers(this.#model, this.#wiring, name));
+    const [starts, ends, axes, steps] = rest.map((name) => this.#wiring.integersOf(name));
     const axis = axes?.[0];
     const step = steps?.[0] ?? 1;
     const [start, end] = [starts?.[0], ends?.[0]];
@@ -382,14 +333,90 @@ class Streamer {
     const place = (value: number) =>
       Math.max(-1, Math.min(stream.channels, value < 0 ? value + stream.channels : value));
     const channels = (place(end) - place(start)) * step;
-    const inputs = node.inputs.map((name, place) => (place === 3 ? this.made.constant([channelAxis]) : name));
+    const inputs = node.inputs.map((name, place) => (place === 3 ? this.constant([channelAxis]) : name));
     this.#emit({ ...node, inputs }, { ...stream, channels });
   }
 
   #addGather(node: Node): void {
-    const indices = constantIntegers(this.#model, this.#wiring, node.inputs[1]!);
+    const indices = this.#wiring.integersOf(node.inputs[1]!);
     if (indices === null) throw new GraphError(`"Gather" (${node.name}) has an unknown form`);
     this.#emit(alongChannels(node), { ...this.streamOf(node.inputs[0]!), channels: indices.length });
+  }
+
+  /** @param length before the first run @param more samples that it also keeps after a run */
+  #state(channels: number, length: number, more: number): StreamState {
+    const number = this.states.length;
+    const names = { input: `state_${number}`, output: `next_${number}` };
+    const state = { ...names, channels, length, lengthMax: length + more };
+    this.states.push(state);
+    return state;
+  }
+
+  /** Streams one after the other in time. */
+  #joined(names: readonly string[], label?: string): string {
+    return this.node('Concat', names, [['axis', { type: 'int', value: timeAxis }]], label);
+  }
+
+  /** The samples that a stream has in this run. */
+  #lengthOf(name: string): string {
+    const shape = this.node('Shape', [name]);
+    return this.slice(shape, timeAxis, timeAxis + 1, 0);
+  }
+
+  /**
+   * Declares that streams have equally many samples. onnxruntime must know this of two streams that it adds within a convolution.
+   * @param length its name
+   */
+  #equallyLong(name: string, channels: number, length: string): void {
+    this.values.push({
+      name,
+      type: elementTypes.float32,
+      dims: streamDims(channels, length),
+    });
+  }
+
+  /** A value that is not a stream, in another shape. */
+  #reshaped(name: string, dims: readonly number[]): string {
+    return this.once(`reshaped ${name} ${dims.join(' ')}`, () => {
+      const tensor = this.initialisers.get(name);
+      if (tensor === undefined) return this.node('Reshape', [name, this.constant(dims)]);
+      const reshaped = `${name}/reshaped`;
+      this.initialisers.set(reshaped, { ...tensor, name: reshaped, dims });
+      return reshaped;
+    });
+  }
+
+  /** Something that is added to a stream or multiplied with it: a stream, one number, or one for each channel, [1, channels, 1]. */
+  #perChannel(name: string): string {
+    if (this.#streams.has(name)) return name;
+    const tensor = this.initialisers.get(name);
+    if (tensor === undefined) return this.#reshaped(name, [1, -1, 1, 1]);
+    if (tensor.dims.every((size) => size === 1)) return name;
+    if (tensor.dims.length !== 3) throw new GraphError(`"${name}" does not have one number for each channel`);
+    return this.#reshaped(name, widened(tensor.dims));
+  }
+
+  /** A convolution along the last axis of streams. @param dims of its weights */
+  #convolution(node: Node, dims: readonly number[]): Node {
+    const [input = '', weights = '', ...rest] = node.inputs;
+    const attributes = new Map(node.attributes);
+    for (const name of perAxis) {
+      const value = attributeIntegers(node, name);
+      if (value !== null) attributes.set(name, { type: 'ints', value: [1, ...value] });
+    }
+    const [before = 0, after = 0] = attributeIntegers(node, 'pads') ?? [];
+    attributes.set('pads', { type: 'ints', value: [0, before, 0, after] });
+    return { ...node, inputs: [input, this.#reshaped(weights, widened(dims)), ...rest], attributes };
+  }
+
+  /**
+   * The same stream in the order of values that fast convolutions want. onnxruntime keeps that order from convolution to
+   * convolution, and through nodes that it can join with one. So this adds a convolution that changes nothing.
+   */
+  #inFastOrder(name: string, channels: number): string {
+    const weights = `stream_ones_${channels}`;
+    this.initialisers.set(weights, floats(weights, Array<number>(channels).fill(1), [channels, 1, 1, 1]));
+    return this.node('Conv', [name, weights], [['group', { type: 'int', value: channels }]]);
   }
 
   /** Weights can be computed from others: a norm that the exporter did not fold. Their shape is that of an ancestor. */
@@ -413,10 +440,12 @@ export const streamed = (model: Model, input: StreamInput, ones: readonly string
   const streamer = new Streamer(model, input, ones);
   for (const node of model.nodes) streamer.add(node);
   const { rate, lag } = streamer.streamOf(model.outputs[0]!.name);
-  const { nodes, states, values, initialisers } = streamer.made;
+  const { nodes, states, values, initialisers } = streamer;
   const used = new Set(nodes.flatMap(usedBy));
   const inputs: ValueInfo[] = [
-    ...model.inputs.filter(({ name }) => used.has(name)),
+    ...model.inputs.map((value) =>
+      value.name === input.name ? { ...value, dims: streamDims(input.channels, null) } : value,
+    ),
     inner(lastInput, elementTypes.int64),
     ...states.map((state) => ({
       name: state.input,

@@ -19,9 +19,11 @@ export class Wiring {
   readonly maker: ReadonlyMap<string, Node>;
   readonly takers: ReadonlyMap<string, readonly Node[]>;
   readonly #nodes: readonly Node[];
+  readonly #initialisers: Model['initialisers'];
 
-  constructor({ nodes }: Pick<Model, 'nodes'>) {
+  constructor({ nodes, initialisers }: Model) {
     this.#nodes = nodes;
+    this.#initialisers = initialisers;
     this.maker = new Map(nodes.flatMap((node) => node.outputs.map((name) => [name, node])));
     const takers = new Map<string, Node[]>();
     for (const node of nodes)
@@ -51,6 +53,26 @@ export class Wiring {
       for (const name of usedBy(node)) if (!stops.has(name)) needed.add(name);
     }
     return found.reverse();
+  }
+
+  /** The integers of a constant: an initialiser, or the value of a `Constant`. `null` if the value is not a constant. */
+  integersOf(name: string): number[] | null {
+    let source = name;
+    let maker = this.maker.get(source);
+    while (maker?.op === 'Identity') {
+      source = maker.inputs[0]!;
+      maker = this.maker.get(source);
+    }
+    const value = maker?.op === 'Constant' ? maker.attributes.get('value') : undefined;
+    const tensor = value?.type === 'tensor' ? value.value : this.#initialisers.get(source);
+    if (tensor === undefined || !('held' in tensor.data)) return null;
+    const { held } = tensor.data;
+    const { type } = tensor;
+    if (type === elementTypes.int64)
+      return Array.from({ length: held.length / 8 }, (_, i) => Number(held.readBigInt64LE(8 * i)));
+    if (type === elementTypes.int32)
+      return Array.from({ length: held.length / 4 }, (_, i) => held.readInt32LE(4 * i));
+    return null;
   }
 }
 
@@ -142,27 +164,6 @@ export const extract = (
     outputs,
     initialisers: initialisersOf(model, nodes),
   };
-};
-
-/** The integers of a constant: an initialiser, or the value of a `Constant`. `null` if the value is not a constant. */
-export const constantIntegers = (model: Model, wiring: Wiring, name: string): number[] | null => {
-  let source = name;
-  let maker = wiring.maker.get(source);
-  while (maker?.op === 'Identity') {
-    source = maker.inputs[0]!;
-    maker = wiring.maker.get(source);
-  }
-  let tensor = model.initialisers.get(source);
-  const value = maker?.op === 'Constant' ? maker.attributes.get('value') : undefined;
-  if (value?.type === 'tensor') tensor = value.value;
-  if (tensor === undefined || !('held' in tensor.data)) return null;
-  const { held } = tensor.data;
-  const { type } = tensor;
-  if (type === elementTypes.int64)
-    return Array.from({ length: held.length / 8 }, (_, i) => Number(held.readBigInt64LE(8 * i)));
-  if (type === elementTypes.int32)
-    return Array.from({ length: held.length / 4 }, (_, i) => held.readInt32LE(4 * i));
-  return null;
 };
 
 /** The integers of an attribute, or of one that is a single integer. */

@@ -13,6 +13,7 @@ import { feedsOf, type GraphShape } from './graph.js';
 import { idsOfPiece, type Piece, pieceIdsMax, piecesOf, tokensOf } from './pieces.js';
 import { sampleRateHz, Segment, type SegmentMeans, type Sound, soundOf } from './segment.js';
 import { utteranceOf } from '../steps.js';
+import { floatsIn } from '../tensors.js';
 import type { Vocabulary } from './symbols.js';
 import { styleSize } from './tables.js';
 
@@ -30,7 +31,7 @@ export interface KokoroData {
   readonly family: FamilyName;
   readonly model: HeldFile;
   readonly shape: GraphShape;
-  readonly vocabulary: readonly (readonly [symbol: string, id: number])[];
+  readonly vocabulary: Vocabulary;
   /** Ids that follow those of every text. */
   readonly ending: readonly number[];
   readonly speakers: readonly Speaker[];
@@ -48,7 +49,6 @@ type NumberArray = Float32Array | Float64Array | BigInt64Array | Int32Array;
 
 export class KokoroEngine extends ModelEngine<LongStep> {
   readonly #data: KokoroData;
-  readonly #vocabulary: Vocabulary;
   readonly #model: Sessions<'model'>['run']['model'];
   readonly #phonemiser: Phonemiser;
   readonly #styles: Float32Array;
@@ -56,12 +56,10 @@ export class KokoroEngine extends ModelEngine<LongStep> {
 
   private constructor(pack: VoicePack, sessions: Sessions<'model'>, phonemiser: Phonemiser) {
     super(pack, sessions);
-    const data = pack.data as KokoroData;
-    this.#data = data;
-    this.#vocabulary = new Map(data.vocabulary);
+    this.#data = pack.data as KokoroData;
     this.#model = sessions.run.model;
     this.#phonemiser = phonemiser;
-    this.#styles = new Float32Array(data.styles);
+    this.#styles = new Float32Array(this.#data.styles);
     this.#segmentMeans = {
       cut: (request) => this.#cut(request),
       run: (piece, request) => this.#run(piece, request),
@@ -92,23 +90,22 @@ export class KokoroEngine extends ModelEngine<LongStep> {
     const { language } = this.voices[this.placeOf(request)]!;
     const { spell } = families[this.#data.family];
     const words = phonemicWords(this.#phonemiser, request, language);
-    const tokens = tokensOf(words, language, spell, this.#vocabulary);
+    const tokens = tokensOf(words, language, spell, this.#data.vocabulary);
     if (tokens.every(({ sounds }) => sounds.length === 0)) return [];
     return piecesOf(tokens, request.isFirst === true, { ...request, code: primaryLanguage(language) });
   }
 
   async #run(piece: Piece, request: SegmentRequest): Promise<Sound> {
-    const { shape, ending, family } = this.#data;
+    const { shape, ending, family, vocabulary } = this.#data;
     const { closing, rowOf, trimmedSamples } = families[family];
     const speaker = this.#data.speakers[this.placeOf(request)]!;
-    const pieceIds = idsOfPiece(piece, this.#vocabulary, closing);
+    const pieceIds = idsOfPiece(piece, vocabulary, closing);
     const row = Math.min(rowOf(pieceIds.ids.length, piece.textUnits), speaker.rows - 1);
     const at = (speaker.firstRow + row) * styleSize;
     const style = this.#styles.slice(at, at + styleSize);
     const speed = (request.settings.speed ?? 1) * speaker.speedPrior;
     const made = await this.#model(feedsOf(shape, pieceIds.ids, ending, style, speed));
-    const raw = made[shape.audio]?.data;
-    if (!(raw instanceof Float32Array)) throw new Error(`it made no "${shape.audio}"`);
+    const raw = floatsIn(made, shape.audio);
     const count = 1 + pieceIds.ids.length + ending.length;
     if (raw.length * speed > count * idSamplesMax)
       throw new Error(`it makes ${raw.length} samples for ${count} sounds, more than a second for each`);
@@ -138,7 +135,7 @@ export class KokoroEngine extends ModelEngine<LongStep> {
     const startMs = performance.now();
     const { pcm } = await this.#run(piece, request);
     if (pcm.every((sample) => sample === 0)) throw new Error('it makes only silence');
-    const { ids } = idsOfPiece(piece, this.#vocabulary, '');
+    const { ids } = idsOfPiece(piece, this.#data.vocabulary, '');
     const factor = pieceIdsMax / ids.length;
     return {
       ms: (performance.now() - startMs) * factor,

@@ -1,7 +1,7 @@
 /** Kokoro and KittenTTS, as people download them: a model, and tables of voices beside it. */
 import { type Sex, VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
-import { licenceIn, ownerFile, type PackFolder, totalBytes } from '../pack.js';
+import { ownerFile, type PackFolder } from '../pack.js';
 import type { KokoroData, Speaker } from './engine.js';
 import { type FamilyName, families, languageOfName, sexOfName, unspoken } from './families.js';
 import { sampleRateHz } from './segment.js';
@@ -32,13 +32,13 @@ const modelsIn = (files: readonly string[]): string[] => files.filter((file) => 
  */
 const precisions = [/fp16|float16/i, /f16/i, /q4|int4|bnb4/i, /q8|int8|quant/i];
 
-const chooseModel = (files: readonly string[], named: string | null): string => {
+const chooseModel = (files: readonly string[], named: string | undefined): string => {
   const models = modelsIn(files);
   const rankOf = (file: string) => {
     const place = precisions.findIndex((precision) => precision.test(file.replace(/^.*\//, '')));
     return place < 0 ? 0 : precisions.length - place;
   };
-  if (named !== null && models.includes(named)) return named;
+  if (named !== undefined && models.includes(named)) return named;
   return models.toSorted((a, b) => rankOf(a) - rankOf(b))[0]!;
 };
 
@@ -154,16 +154,16 @@ export const kokoro: VoiceFormat = {
     return modelsIn(files).length > 0 && read.length + torch.length > 0 && !files.some(isOtherModel);
   },
 
-  async read(folder, { derived }) {
+  async read(folder, derived) {
     const { languageNote } = await import('../g2p/languages.js');
-    const { namedModel, readSettings } = await import('./settings.js');
+    const { readConfig, readSettings } = await import('./settings.js');
     const { hasWholeSpeed, shapeOf } = await import('./graph.js');
-    const chosen = chooseModel(folder.files, await namedModel(folder));
+    const config = await readConfig(folder);
+    const chosen = chooseModel(folder.files, config?.model_file);
     const file = await folder.hold(chosen);
     const source = await folder.model(chosen);
     const sources = await folder.sources(chosen);
-    const bytes = totalBytes(sources);
-    const settings = await readSettings(folder, source.metadata);
+    const settings = await readSettings(folder, config, source.metadata);
     const tables = await readTables(folder, rawNamesOf(source.metadata));
     const family = familyOf(settings, tables);
     refuseRows(folder, family, tables);
@@ -193,15 +193,14 @@ export const kokoro: VoiceFormat = {
         ...{ sampleRateHz, language },
         ...(sex !== null && { sex }),
       })),
-      ...(await licenceIn(folder)),
       modelBytes: threadBytes,
-      sharedBytes: bytes + styles.byteLength,
+      sharedBytes: made.model.bytes + styles.byteLength,
       notes,
       data: {
         family,
-        model: { path: file.path, openPath: made.model, bytes },
+        model: { ...made.model, path: file.path },
         shape,
-        vocabulary: [...(settings.vocabulary ?? families[family].vocabulary)],
+        vocabulary: settings.vocabulary ?? families[family].vocabulary,
         ending: hasEndMark ? [endMarkId, padId] : [padId],
         speakers,
         styles,

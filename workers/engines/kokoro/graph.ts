@@ -128,18 +128,15 @@ const halfOf = (value: number): number => {
 };
 
 const speedTensor = (type: NumberType, speed: number): Tensor => {
-  switch (type) {
-    case 'float32':
-      return new Tensor(type, Float32Array.of(speed), [1]);
-    case 'float64':
-      return new Tensor(type, Float64Array.of(speed), [1]);
-    case 'float16':
-      return new Tensor(type, Uint16Array.of(halfOf(speed)), [1]);
-    case 'int32':
-      return new Tensor(type, Int32Array.of(Math.max(1, Math.round(speed))), [1]);
-    case 'int64':
-      return new Tensor(type, BigInt64Array.of(BigInt(Math.max(1, Math.round(speed)))), [1]);
-  }
+  const whole = Math.max(1, Math.round(speed));
+  const values = {
+    float32: Float32Array.of(speed),
+    float64: Float64Array.of(speed),
+    float16: Uint16Array.of(halfOf(speed)),
+    int32: Int32Array.of(whole),
+    int64: BigInt64Array.of(BigInt(whole)),
+  };
+  return new Tensor(type as 'float32', values[type] as Float32Array, [1]);
 };
 
 /** Whether the pace can only be a whole number. */

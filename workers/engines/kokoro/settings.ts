@@ -121,16 +121,15 @@ const vocabularyOf = async (
   return parseTokens(folder.pathOf(tokensFile), text);
 };
 
-/** The model that `config.json` names, before its metadata are known. */
-export const namedModel = async (folder: PackFolder): Promise<string | null> =>
-  (await folder.checkedJson('config.json', validateConfig))?.model_file ?? null;
+export const readConfig = (folder: PackFolder): Promise<Config | null> =>
+  folder.checkedJson('config.json', validateConfig);
 
 /** @throws {VoicePackError} in one line that names the file */
 export const readSettings = async (
   folder: PackFolder,
+  config: Config | null,
   metadata: ReadonlyMap<string, string>,
 ): Promise<PackSettings> => {
-  const config = await folder.checkedJson('config.json', validateConfig);
   const owner = await folder.checkedJson(ownerFile, validateOwner);
   const blends = Object.entries(owner?.blends ?? {});
   if (blends.length > blendsMax)

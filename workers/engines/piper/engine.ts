@@ -41,8 +41,7 @@ export const pronouncedBy = (
   config: PiperConfig,
   phonemiser: Phonemiser,
   request: Pick<SegmentRequest, 'text' | 'words' | 'spoken'>,
-): PhonemicWord[] =>
-  phonemicWords(phonemiser, request, config.espeak?.voice ?? languageOf(config), { rawPhonemes: true });
+): PhonemicWord[] => phonemicWords(phonemiser, request, config.espeak?.voice ?? languageOf(config), true);
 
 /** Its load measures the gain that brings the voice to the usual level. */
 export class PiperEngine extends ModelEngine<number> {
@@ -57,7 +56,7 @@ export class PiperEngine extends ModelEngine<number> {
 
   private constructor(
     pack: VoicePack,
-    sessions: Sessions<PartName>,
+    sessions: Sessions,
     phonemiser: Phonemiser,
     stepWork: number,
     sizes: StreamSizes,

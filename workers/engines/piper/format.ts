@@ -4,11 +4,11 @@
  */
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
-import { licenceIn, ownerFile, type PackFolder, totalBytes } from '../pack.js';
+import { ownerFile, type PackFolder, totalBytes } from '../pack.js';
 import type { PiperData } from './engine.js';
 
 /** Change it when `cut.ts` or `stream.ts` makes other files. */
-const recipe = 'piper 4';
+const recipe = 'piper 5';
 
 const configEnding = '.onnx.json';
 const tokensName = 'tokens.txt';
@@ -34,7 +34,7 @@ export const piper: VoiceFormat = {
     return inputNames.every((name) => inputs.some((input) => input.name === name));
   },
 
-  async read(folder, { derived }) {
+  async read(folder, derived) {
     const { languageNote } = await import('../g2p/languages.js');
     const { configOfPackage, isText, languageOf, parseConfig, speakersOf } = await import('./config.js');
     const { cutPiper } = await import('./cut.js');
@@ -52,7 +52,6 @@ export const piper: VoiceFormat = {
     const file = await folder.hold(modelName);
     const model = await folder.model(modelName);
     const sources = await folder.sources(modelName);
-    const bytes = totalBytes(sources);
     const config = parseConfig(
       folder.pathOf(configName ?? tokensName),
       configName === undefined
@@ -78,9 +77,7 @@ export const piper: VoiceFormat = {
         );
       }
     })();
-    const files = Object.entries(await derived.models(sources, recipe, models));
-    // All parts together are as large as the files.
-    const partBytes = Math.ceil(bytes / files.length);
+    const parts = await derived.models(sources, recipe, models);
     const speakers = speakersOf(config);
     const language = languageOf(config);
     // A voice for text reads the letters itself.
@@ -91,10 +88,7 @@ export const piper: VoiceFormat = {
     const data: PiperData = {
       config,
       modelPath: file.path,
-      plan,
-      parts: Object.fromEntries(
-        files.map(([name, path]) => [name, { path, openPath: path, bytes: partBytes }]),
-      ),
+      ...{ plan, parts },
       speakers: speakers.map(({ id }) => id),
     };
     return {
@@ -103,11 +97,10 @@ export const piper: VoiceFormat = {
         sampleRateHz: config.audio.sample_rate,
         language,
       })),
-      ...(await licenceIn(folder)),
       notes: [note, ignored].filter((line) => line !== null),
       ...(isText(config) && { sample: new IdMaker(config).sampleOf(sampleSentence(language)) }),
       modelBytes: threadBytes,
-      sharedBytes: bytes,
+      sharedBytes: totalBytes(sources),
       stateBytes: statesBytesOf(plan) + bufferBytes,
       gpuItemBytes,
       data,

@@ -3,7 +3,7 @@ import { lastInput, streamDims } from '../graph/streams.js';
 import type { Sessions } from '../onnx.js';
 import { floatTensor, floatsIn, integerTensor } from '../tensors.js';
 import type { Feeds } from '../windows.js';
-import type { PartName, PiperPlan } from './cut.js';
+import type { PiperPlan } from './cut.js';
 
 /** The most segments that a thread speaks at once. */
 export const segmentsAtOnceMax = 32;
@@ -54,10 +54,10 @@ export type Streaming = (piece: Float32Array, frames: number, isLast: boolean) =
 
 export class PiperGraphs {
   readonly plan: PiperPlan;
-  readonly #run: Sessions<PartName>['run'];
+  readonly #run: Sessions['run'];
   readonly #first: Readonly<Record<StreamName, Feeds>>;
 
-  constructor({ run }: Pick<Sessions<PartName>, 'run'>, plan: PiperPlan) {
+  constructor({ run }: Pick<Sessions, 'run'>, plan: PiperPlan) {
     this.plan = plan;
     this.#run = run;
     const firstOf = ({ states }: StreamPlan): Feeds =>

@@ -55,7 +55,6 @@ const windowsOfStream = (
   { input, output, states, lookahead, rate }: StreamPlan,
   sizes: PieceSizes,
 ): GraphWindows => {
-  const streams = [input, ...states.map((state) => state.input)];
   /** The last piece of a sentence has any length. The others are windows as they are: what follows continues their states. */
   const fit = (feeds: Feeds): Fit | null => {
     const count = feeds[input]!.dims[timeAxis]!;
@@ -70,7 +69,6 @@ const windowsOfStream = (
   };
   return {
     shared: [lastInput],
-    ranks: Object.fromEntries(streams.map((name) => [name, timeAxis + 1])),
     mask: { data: input, rank: timeAxis + 1, axis: timeAxis, isCentred: false },
     // What a piece has of the one before: a convolution's reach, and what waits for a stream that lags.
     innerPlaces: lookahead + 2,

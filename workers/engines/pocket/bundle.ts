@@ -13,20 +13,15 @@ import {
 } from '../pack.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import { contentOf, languageOf, named, type Prompts, shareable } from './content.js';
-import type { FiveGraphName, FrameRateHz, PocketData } from './models.js';
-import { bytesOf, type StateSpec, type StateType } from './states.js';
+import type { FiveGraphName, FrameRateHz, PocketData, Size } from './models.js';
+import { bytesOf, type StateSpec } from './states.js';
 import { parseSentencePiece, parseVocabulary, type Vocabulary } from './tokeniser.js';
 import { checkState, parseNumpy, parseSafetensors, parseVoiceTable, type VoicePrompt } from './voices.js';
 
 /** What exports in five graphs do not say about themselves: the values of the reference. */
 const defaults = {
-  sampleRateHz: 24_000,
-  frameRateHz: 12.5,
-  temperature: 0.7,
-  endThreshold: -4,
-  tokensPerSecond: 3,
-  secondsMore: 2,
-  tokensMax: 50,
+  ...{ temperature: 0.7, noise_clamp: null, eos_threshold: -4 },
+  ...{ tokens_per_second_estimate: 3, gen_seconds_padding: 2 },
 } as const;
 /** The share of the speech model's states that the prompt of a voice fills, when memory is counted. */
 const promptShare = 0.5;
@@ -35,7 +30,6 @@ const promptShare = 0.5;
 const voicesBytesMax = 256 * 1024 * 1024;
 const tokeniserBytesMax = 16 * 1024 * 1024;
 
-type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<100_000>;
 type FileName = string & tags.Pattern<'^[A-Za-z0-9_][A-Za-z0-9._-]*$'>;
 
 interface BundleState {
@@ -93,12 +87,6 @@ export const bundlesIn = ({ files }: PackFolder): string[] => [
   ...new Set(files.filter(isMain).map(folderOf)),
 ];
 
-const stateTypes: Readonly<Record<number, StateType>> = {
-  [elementTypes.float32]: 'float32',
-  [elementTypes.int64]: 'int64',
-  [elementTypes.bool]: 'bool',
-};
-
 const nameList = (values: readonly ValueInfo[]): string => values.map(({ name }) => name).join(', ');
 
 /** @throws {VoicePackError} the graph is not that of a known export */
@@ -126,7 +114,7 @@ const statesOf = (
   return taken.map(({ name, type, dims }, place) => {
     const entry = known.find(({ input_name }) => input_name === name);
     const output = given.find((value) => value.name === `out_${name}`) ?? given[place];
-    const stateType = stateTypes[type];
+    const stateType = (['float32', 'int64', 'bool'] as const).find((known) => elementTypes[known] === type);
     if (output === undefined || stateType === undefined || given.length !== taken.length)
       throw new VoicePackError(`${path}: its state "${name}" is of a kind that is not supported`);
     const shape = dims.map((size, i) => (typeof size === 'number' ? size : (entry?.shape[i] ?? 0)));
@@ -233,20 +221,17 @@ export const readFive = async (
   const beforeFile = `${at}${bundle?.bos_before_voice_file ?? 'bos_before_voice.npy'}`;
   const hasBefore = bundle?.insert_bos_before_voice === true && folder.files.includes(beforeFile);
   const before = hasBefore ? parseNumpy(await folder.bytes(beforeFile, voicesBytesMax), width) : null;
-  const { temperature, endThreshold, tokensPerSecond, secondsMore } = defaults;
-  const sampleRateHz = bundle?.sample_rate ?? defaults.sampleRateHz;
-  const frameRateHz = bundle?.frame_rate ?? defaults.frameRateHz;
+  const { sample_rate = 24_000, frame_rate = 12.5 } = bundle ?? {};
   const data: PocketData = {
     basics: {
-      ...{ sampleRateHz, frameRateHz, latentSize, width },
-      frameSamples: Math.round(sampleRateHz / frameRateHz),
-      ...{ temperature, noiseMax: null, endThreshold },
-      framesAfterEnd: bundle?.model_recommended_frames_after_eos ?? null,
-      ...{ tokensPerSecond, secondsMore },
-      text: {
-        tokensMax: bundle?.max_token_per_chunk ?? defaults.tokensMax,
-        padsShortTexts: bundle?.pad_with_spaces_for_short_inputs ?? true,
-        avoidsSemicolons: bundle?.remove_semicolons ?? false,
+      config: {
+        ...defaults,
+        ...{ sample_rate, frame_rate, frame_size: Math.round(sample_rate / frame_rate) },
+        ...{ latent_dim: latentSize, model_dim: width },
+        frames_after_eos: bundle?.model_recommended_frames_after_eos ?? null,
+        max_tokens_per_chunk: bundle?.max_token_per_chunk ?? 50,
+        pad_with_spaces_for_short_inputs: bundle?.pad_with_spaces_for_short_inputs ?? true,
+        remove_semicolons: bundle?.remove_semicolons ?? false,
       },
       vocabulary: await readTokeniser(folder, at, bundle?.tokenizer_file ?? 'tokenizer.model'),
       voices: named(folder.name, prompts),

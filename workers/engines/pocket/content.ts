@@ -2,7 +2,7 @@
 import type { Voice } from '../../../src/threads/voices.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import type { Model } from '../graph/model.js';
-import { type HeldFile, ownerFile, type PackContent, totalBytes } from '../pack.js';
+import { type HeldFile, ownerFile, type PackContent } from '../pack.js';
 import { type PocketBasics, type PocketData, segmentsAtOnceMax, voicesKeptMax } from './models.js';
 import type { VoicePrompt } from './voices.js';
 
@@ -53,16 +53,8 @@ export const shareable = async <Name extends string>(
     { ...model, metadata: new Map() },
   ]);
   const made = await derived.models(sources, recipe, Object.fromEntries(bare) as Record<Name, Model>);
-  const shared = Object.entries<HeldFile>(files).map(([name, file]) => [
-    name,
-    // All graphs together are as large as the files, which may have weights beside them.
-    {
-      ...file,
-      openPath: made[name as Name],
-      bytes: Math.ceil(totalBytes(sources) / Object.keys(files).length),
-    },
-  ]);
-  return Object.fromEntries(shared) as Record<Name, HeldFile>;
+  for (const name of Object.keys(made) as Name[]) made[name] = { ...made[name], path: files[name].path };
+  return made;
 };
 
 /** Bytes of loaded graphs in each thread, without its states. */
@@ -80,7 +72,8 @@ export const contentOf = (
   stateBytes: number,
   keptBytes: number,
 ): PackContent => {
-  const { voices, sampleRateHz } = data.basics;
+  const { voices, config } = data.basics;
+  const sampleRateHz = config.sample_rate;
   return {
     voices: voices.map(({ id }): Voice => ({ id, sampleRateHz, language: language ?? 'en-US' })),
     modelBytes: threadBytes,

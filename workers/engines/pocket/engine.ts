@@ -20,7 +20,6 @@ import { utteranceOf } from '../steps.js';
 import { Tokeniser } from './tokeniser.js';
 
 const warmUpText = 'Yes.';
-const choices = { sharesWeights: true } as const;
 
 export class PocketEngine extends ModelEngine {
   readonly segmentsMax = segmentsAtOnceMax;
@@ -30,31 +29,23 @@ export class PocketEngine extends ModelEngine {
   /** The prompts of the last used voices, as the model has read them. */
   readonly #prompts = new Latest<string, Promise<PromptState>>(voicesKeptMax);
 
-  private constructor(
-    pack: VoicePack,
-    sessions: Omit<Sessions<string>, 'run'>,
-    basics: PocketBasics,
-    model: PocketModel,
-  ) {
+  private constructor(pack: VoicePack, sessions: Omit<Sessions, 'run'>, model: PocketModel) {
     super(pack, sessions);
-    this.#basics = basics;
+    this.#basics = (pack.data as PocketData).basics;
     this.#model = model;
-    this.#tokeniser = new Tokeniser(basics.vocabulary);
+    this.#tokeniser = new Tokeniser(this.#basics.vocabulary);
   }
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or does not run as its inputs say */
   static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<PocketEngine> {
     const data = pack.data as PocketData;
-    const make = (sessions: Omit<Sessions<string>, 'run'>, model: PocketModel) =>
-      new PocketEngine(pack, sessions, data.basics, model);
-    let engine: PocketEngine;
-    if ('five' in data) {
-      const sessions = await createSessions(pack.name, data.files, means, choices);
-      engine = make(sessions, new FiveGraphModel(sessions, data.basics, data.five));
-    } else {
-      const sessions = await createSessions(pack.name, data.files, means, choices);
-      engine = make(sessions, new OneGraphModel(sessions, data.basics, data.one));
-    }
+    const { config } = data.basics;
+    const sessions = await createSessions<string>(pack.name, data.files, means, { sharesWeights: true });
+    const model =
+      'five' in data
+        ? new FiveGraphModel(sessions, config, data.five)
+        : new OneGraphModel(sessions, data.one);
+    const engine = new PocketEngine(pack, sessions, model);
     const [path] = Object.values(data.files).map((file) => file.path);
     return engine.ready(measured, `${path}: the models do not run`);
   }
@@ -62,7 +53,7 @@ export class PocketEngine extends ModelEngine {
   open(request: SegmentRequest): PocketSegment {
     const place = this.placeOf(request);
     return new PocketSegment(request, {
-      basics: this.#basics,
+      config: this.#basics.config,
       model: this.#model,
       tokeniser: this.#tokeniser,
       promptState: () => this.#promptOf(place),

@@ -7,7 +7,7 @@ import type {
   FiveGraphName,
   FiveGraphs,
   PromptState,
-  PocketBasics,
+  PocketConfig,
   PocketModel,
   TextReading,
 } from './models.js';
@@ -28,24 +28,22 @@ const positionsOf = (corners: ReadonlyMap<string, Corner>): number => {
 };
 
 export class FiveGraphModel implements PocketModel {
-  readonly latentSize: number;
   readonly #run: Sessions<FiveGraphName>['run'];
-  readonly #basics: PocketBasics;
+  readonly #config: PocketConfig;
   readonly #graphs: FiveGraphs;
   /** Positions of the smallest cache. */
   readonly #capacity: number;
   readonly #noText: Tensor;
   readonly #noSpeech: Tensor;
 
-  constructor({ run }: Sessions<FiveGraphName>, basics: PocketBasics, graphs: FiveGraphs) {
-    this.latentSize = basics.latentSize;
+  constructor({ run }: Sessions<FiveGraphName>, config: PocketConfig, graphs: FiveGraphs) {
     this.#run = run;
-    this.#basics = basics;
+    this.#config = config;
     this.#graphs = graphs;
     const caches = graphs.main.filter(({ type, dims }) => type === 'float32' && dims.length > 2);
     this.#capacity = Math.min(...caches.map(({ dims }) => Math.max(...dims)));
-    this.#noText = floatTensor(new Float32Array(0), [1, 0, basics.width]);
-    this.#noSpeech = floatTensor(new Float32Array(0), [1, 0, basics.latentSize]);
+    this.#noText = floatTensor(new Float32Array(0), [1, 0, config.model_dim]);
+    this.#noSpeech = floatTensor(new Float32Array(0), [1, 0, config.latent_dim]);
   }
 
   async readPrompt(voice: VoicePrompt): Promise<FivePromptState> {
@@ -54,7 +52,7 @@ export class FiveGraphModel implements PocketModel {
       const corners = readState(voice, main);
       return { corners, positions: positionsOf(corners) };
     }
-    const { width } = this.#basics;
+    const { model_dim: width } = this.#config;
     // A copy, because onnxruntime takes no shared memory.
     const latents = joinFloats(before === null ? [voice.values] : [before, voice.values]);
     const state = await this.#prompt(
@@ -68,30 +66,30 @@ export class FiveGraphModel implements PocketModel {
   async read({ corners, positions }: FivePromptState, tokens: readonly number[]): Promise<TextReading> {
     const { main, decoder } = this.#graphs;
     const ids = integerTensor(tokens, [1, tokens.length]);
-    const { width } = this.#basics;
+    const { model_dim: width, latent_dim: latentSize } = this.#config;
     const embeddings = floatsIn(await this.#run.text({ token_ids: ids }), 'embeddings');
     const text = floatTensor(embeddings, [1, embeddings.length / width, width]);
     let state = await this.#prompt(text, stateFrom(main, corners));
     let decoderState = stateFrom(decoder);
     // The first latent is not a number: the model's sign for the beginning.
-    let latent = new Float32Array(this.latentSize).fill(Number.NaN);
+    let latent = new Float32Array(latentSize).fill(Number.NaN);
     return {
       framesMax: this.#capacity - positions - tokens.length,
       next: async (noise) => {
         const spoken = await this.#run.main({
-          sequence: floatTensor(latent, [1, 1, this.latentSize]),
+          sequence: floatTensor(latent, [1, 1, latentSize]),
           text_embeddings: this.#noText,
           ...state,
         });
         state = stateAfter(main, spoken);
-        const isEnd = floatsIn(spoken, 'eos_logit')[0]! > this.#basics.endThreshold;
+        const isEnd = floatsIn(spoken, 'eos_logit')[0]! > this.#config.eos_threshold;
         latent = await this.#flow(floatsIn(spoken, 'conditioning'), noise);
         const decoded = await this.#run.decoder({
-          latent: floatTensor(latent, [1, 1, this.latentSize]),
+          latent: floatTensor(latent, [1, 1, latentSize]),
           ...decoderState,
         });
         decoderState = stateAfter(decoder, decoded);
-        return { pcm: floatsIn(decoded, 'audio_frame', this.#basics.frameSamples), isEnd };
+        return { pcm: floatsIn(decoded, 'audio_frame', this.#config.frame_size), isEnd };
       },
     };
   }

@@ -1,22 +1,13 @@
 /** The format of Pocket TTS: exports in five graphs or in one, with their tokeniser and voices. */
-import typia, { type tags } from 'typia';
+import typia from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
-import {
-  checked,
-  licenceIn,
-  ownerLanguage,
-  type PackContent,
-  type PackFolder,
-  parseJson,
-  type SampleRateHz,
-  totalBytes,
-} from '../pack.js';
+import { checked, ownerLanguage, type PackContent, type PackFolder, parseJson, totalBytes } from '../pack.js';
 import { bundlesIn, readFive } from './bundle.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import { product } from '../graph/model.js';
 import { contentOf, languageOf, named, type Prompts, shareable } from './content.js';
-import type { FrameRateHz, OneGraph, PocketData } from './models.js';
+import type { OneConfig, OneGraph, PocketData } from './models.js';
 import { parseSentencePiece } from './tokeniser.js';
 import { halfEmbedding } from './voices.js';
 
@@ -24,36 +15,6 @@ import { halfEmbedding } from './voices.js';
 const promptPositions = 375;
 const configKey = 'pocket_tts_config';
 const metadataVoice = 'pocket_tts_voice/';
-
-type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<100_000>;
-
-/** The configuration in the metadata of an export in one graph. */
-interface OneConfig {
-  readonly sample_rate: SampleRateHz;
-  readonly frame_size: Size;
-  readonly frame_rate: FrameRateHz;
-  readonly latent_dim: Size;
-  readonly model_dim: Size;
-  readonly flow_layers: Size;
-  readonly flow_heads: Size;
-  readonly flow_head_dim: Size;
-  readonly mimi_layers: Size;
-  readonly mimi_heads: Size;
-  readonly mimi_head_dim: Size;
-  readonly mimi_kv_len: Size;
-  readonly conv_state_size: number & tags.Type<'uint32'>;
-  readonly sampler_decode_steps: Size;
-  readonly temperature: number & tags.Minimum<0> & tags.Maximum<4>;
-  readonly noise_clamp: (number & tags.ExclusiveMinimum<0>) | null;
-  readonly eos_threshold: number;
-  readonly max_tokens_per_chunk: Size;
-  readonly pad_with_spaces_for_short_inputs: boolean;
-  readonly remove_semicolons: boolean;
-  readonly frames_after_eos: (number & tags.Type<'uint32'>) | null;
-  readonly tokens_per_second_estimate: number & tags.ExclusiveMinimum<0>;
-  readonly gen_seconds_padding: number & tags.Minimum<0>;
-  readonly language: string | null;
-}
 
 const validateConfig = typia.createValidate<OneConfig>();
 
@@ -97,26 +58,11 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
     inputs: inputs.map(({ name }) => name),
     flowDims: [config.flow_layers, 2, 1, config.flow_heads, config.flow_head_dim],
     decoderDims: [config.mimi_layers, 2, 1, config.mimi_heads, config.mimi_head_dim],
-    decoderPositions: config.mimi_kv_len,
-    convolutionSize: config.conv_state_size,
-    decodeSteps: config.sampler_decode_steps,
+    config,
   };
   const data: PocketData = {
     basics: {
-      ...{ sampleRateHz: config.sample_rate, frameRateHz: config.frame_rate, width },
-      ...{ frameSamples: config.frame_size, latentSize: config.latent_dim },
-      ...{
-        temperature: config.temperature,
-        noiseMax: config.noise_clamp,
-        endThreshold: config.eos_threshold,
-      },
-      framesAfterEnd: config.frames_after_eos,
-      ...{ tokensPerSecond: config.tokens_per_second_estimate, secondsMore: config.gen_seconds_padding },
-      text: {
-        tokensMax: config.max_tokens_per_chunk,
-        padsShortTexts: config.pad_with_spaces_for_short_inputs,
-        avoidsSemicolons: config.remove_semicolons,
-      },
+      config,
       vocabulary: parseSentencePiece(step.path, Buffer.from(value('pocket_tts_tokenizer'), 'base64')),
       voices: named(folder.name, prompts),
     },
@@ -140,18 +86,16 @@ export const pocket: VoiceFormat = {
   looksFor: 'flow_lm_main.onnx and its companions, or one graph with its configuration inside (Pocket TTS)',
   recognises: async (folder) => bundlesIn(folder).length > 0 || (await oneGraphIn(folder)) !== undefined,
 
-  async read(folder, { derived }) {
+  async read(folder, derived) {
     const [bundle, ...others] = bundlesIn(folder);
     if (others.length > 0)
       throw new VoicePackError(
         `${folder.path}: it has the models of several languages (${[bundle, ...others].join(', ')}): ` +
           'put each folder of them into MODELS_DIR by itself',
       );
-    const content =
-      bundle === undefined
-        ? await readOne(folder, (await oneGraphIn(folder))!, derived)
-        : await readFive(folder, bundle, derived);
-    return { ...content, ...(await licenceIn(folder)) };
+    return bundle === undefined
+      ? readOne(folder, (await oneGraphIn(folder))!, derived)
+      : readFive(folder, bundle, derived);
   },
 
   async load(pack, means, measured) {

@@ -1,13 +1,56 @@
 /** What the engine asks of an export of Pocket TTS, whether it is five graphs or one. */
 import type { tags } from 'typia';
-import type { HeldFile } from '../pack.js';
+import type { HeldFile, SampleRateHz } from '../pack.js';
 import type { StateSpec } from './states.js';
-import type { TextRules } from './text.js';
 import type { Vocabulary } from './tokeniser.js';
 import type { VoicePrompt } from './voices.js';
 
 /** The reference has 12.5. */
 export type FrameRateHz = number & tags.Minimum<1> & tags.Maximum<100>;
+export type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<100_000>;
+
+/** What both exports say, under the names of the export in one graph. */
+export interface PocketConfig {
+  readonly sample_rate: SampleRateHz;
+  /** Samples. */
+  readonly frame_size: Size;
+  readonly frame_rate: FrameRateHz;
+  readonly latent_dim: Size;
+  readonly model_dim: Size;
+  readonly temperature: number & tags.Minimum<0> & tags.Maximum<4>;
+  /** Noise beyond it is drawn again; `null`: there is no bound. */
+  readonly noise_clamp: (number & tags.ExclusiveMinimum<0>) | null;
+  readonly eos_threshold: number;
+  /** Frames after the end of speech that belong to it; `null`: by the length of the text. */
+  readonly frames_after_eos: (number & tags.Type<'uint32'>) | null;
+  /** A text has at most as many frames as its tokens take at this rate, and some seconds more. */
+  readonly tokens_per_second_estimate: number & tags.ExclusiveMinimum<0>;
+  readonly gen_seconds_padding: number & tags.Minimum<0>;
+  readonly max_tokens_per_chunk: Size;
+  /** Older models speak a few words better after spaces. */
+  readonly pad_with_spaces_for_short_inputs: boolean;
+  readonly remove_semicolons: boolean;
+}
+
+/** The configuration in the metadata of an export in one graph. */
+export interface OneConfig extends PocketConfig {
+  readonly flow_layers: Size;
+  readonly flow_heads: Size;
+  readonly flow_head_dim: Size;
+  readonly mimi_layers: Size;
+  readonly mimi_heads: Size;
+  readonly mimi_head_dim: Size;
+  readonly mimi_kv_len: Size;
+  readonly conv_state_size: number & tags.Type<'uint32'>;
+  readonly sampler_decode_steps: Size;
+  readonly language: string | null;
+}
+
+/** The most frames of a text. */
+export const framesOf = (config: PocketConfig, tokens: readonly number[]): number =>
+  Math.ceil(
+    (tokens.length / config.tokens_per_second_estimate + config.gen_seconds_padding) * config.frame_rate,
+  );
 
 /** What the model made of a voice. */
 export interface PromptState {
@@ -30,7 +73,6 @@ export interface TextReading {
 
 /** An export, loaded. */
 export interface PocketModel {
-  readonly latentSize: number;
   readPrompt(voice: VoicePrompt): Promise<PromptState>;
   /** Reads tokens in a voice whose prompt this model has read. */
   read(prompt: PromptState, tokens: readonly number[]): Promise<TextReading>;
@@ -38,21 +80,7 @@ export interface PocketModel {
 
 /** What both exports have in common; can be cloned. */
 export interface PocketBasics {
-  readonly sampleRateHz: number;
-  readonly frameSamples: number;
-  readonly frameRateHz: number;
-  readonly latentSize: number;
-  readonly width: number;
-  readonly temperature: number;
-  /** Noise beyond it is drawn again; `null`: there is no bound. */
-  readonly noiseMax: number | null;
-  readonly endThreshold: number;
-  /** Frames after the end of speech that belong to it; `null`: by the length of the text. */
-  readonly framesAfterEnd: number | null;
-  /** A text has at most as many frames as its tokens take at this rate, and some seconds more. */
-  readonly tokensPerSecond: number;
-  readonly secondsMore: number;
-  readonly text: TextRules;
+  readonly config: PocketConfig;
   readonly vocabulary: Vocabulary;
   readonly voices: readonly { readonly id: string; readonly prompt: VoicePrompt }[];
 }
@@ -73,9 +101,7 @@ export interface OneGraph {
   /** Numbers for one position of the speech model's memory, and of the decoder's. */
   readonly flowDims: readonly number[];
   readonly decoderDims: readonly number[];
-  readonly decoderPositions: number;
-  readonly convolutionSize: number;
-  readonly decodeSteps: number;
+  readonly config: OneConfig;
 }
 
 export type FiveGraphName = 'text' | 'main' | 'flow' | 'decoder';

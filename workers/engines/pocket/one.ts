@@ -3,13 +3,14 @@ import { Tensor } from 'onnxruntime-node';
 import { product } from '../graph/model.js';
 import type { Sessions } from '../onnx.js';
 import { floatTensor, floatsIn } from '../tensors.js';
-import type {
-  PromptState,
-  OneGraph,
-  OneGraphName,
-  PocketBasics,
-  PocketModel,
-  TextReading,
+import {
+  framesOf,
+  type OneGraph,
+  type OneGraphName,
+  type OneConfig,
+  type PocketModel,
+  type PromptState,
+  type TextReading,
 } from './models.js';
 import type { VoicePrompt } from './voices.js';
 
@@ -84,17 +85,15 @@ class Memory {
 }
 
 export class OneGraphModel implements PocketModel {
-  readonly latentSize: number;
   readonly #run: Sessions<OneGraphName>['run']['step'];
-  readonly #basics: PocketBasics;
+  readonly #config: OneConfig;
   readonly #graph: OneGraph;
   readonly #flowSize: number;
   readonly #decoderSize: number;
 
-  constructor({ run }: Sessions<OneGraphName>, basics: PocketBasics, graph: OneGraph) {
-    this.latentSize = basics.latentSize;
+  constructor({ run }: Sessions<OneGraphName>, graph: OneGraph) {
     this.#run = run.step;
-    this.#basics = basics;
+    this.#config = graph.config;
     this.#graph = graph;
     this.#flowSize = product(graph.flowDims);
     this.#decoderSize = product(graph.decoderDims);
@@ -113,15 +112,15 @@ export class OneGraphModel implements PocketModel {
   }
 
   async read({ memory: prompt, positions }: OnePromptState, tokens: readonly number[]): Promise<TextReading> {
-    const { tokensPerSecond, secondsMore, frameRateHz, frameSamples, endThreshold } = this.#basics;
-    const framesMax = Math.ceil((tokens.length / tokensPerSecond + secondsMore) * frameRateHz);
+    const { frame_size: frameSamples, eos_threshold: endThreshold } = this.#config;
+    const framesMax = framesOf(this.#config, tokens);
     const memory = new Memory(this.#flowSize, positions + tokens.length + framesMax);
     memory.append(prompt);
     const decoder = this.#newDecoder();
     const ids = BigInt64Array.from(tokens, BigInt);
     const prompted = await this.#step(memory, decoder, { gate: 'text', length: tokens.length, tokens: ids });
     memory.append(this.#floats(prompted, 'flow_kv_new'));
-    let latent: Float32Array = new Float32Array(this.latentSize);
+    let latent: Float32Array = new Float32Array(this.#config.latent_dim);
     let isFirst = true;
     return {
       framesMax,
@@ -135,10 +134,10 @@ export class OneGraphModel implements PocketModel {
         });
         memory.append(this.#floats(outputs, 'flow_kv_new'));
         const decoded = this.#floats(outputs, 'mimi_kv_new');
-        decoder.memory.makeRoom(decoded, this.#graph.decoderPositions);
+        decoder.memory.makeRoom(decoded, this.#config.mimi_kv_len);
         decoder.memory.append(decoded);
         const convolutions = this.#tensor(outputs, 'mimi_conv_out', 'mimi_conv_new');
-        if (convolutions.data.length !== this.#graph.convolutionSize)
+        if (convolutions.data.length !== this.#config.conv_state_size)
           throw new Error(`its convolutions keep ${convolutions.data.length} values, not as many as it says`);
         decoder.convolutions = convolutions;
         decoder.offset = this.#tensor(outputs, 'mimi_offset_out', 'mimi_offset_new');
@@ -151,7 +150,7 @@ export class OneGraphModel implements PocketModel {
   }
 
   #newDecoder(): Decoder {
-    const { convolutionSize, decoderPositions } = this.#graph;
+    const { conv_state_size: convolutionSize, mimi_kv_len: decoderPositions } = this.#config;
     return {
       memory: new Memory(this.#decoderSize, 2 * decoderPositions),
       convolutions: floatTensor(new Float32Array(convolutionSize), [convolutionSize]),
@@ -164,8 +163,8 @@ export class OneGraphModel implements PocketModel {
     decoder: Decoder,
     { gate, length, tokens, latent, isFirst = false, voice, noise }: Inputs,
   ) {
-    const { latentSize, width } = this.#basics;
-    const { flowDims, decoderDims, decoderPositions, decodeSteps, inputs } = this.#graph;
+    const { latent_dim: latentSize, model_dim: width, mimi_kv_len: decoderPositions } = this.#config;
+    const { flowDims, decoderDims, inputs } = this.#graph;
     const feeds: Record<string, Tensor> = {
       tokens: new Tensor('int64', tokens ?? new BigInt64Array(length), [1, length]),
       latent: floatTensor(latent ?? new Float32Array(length * latentSize), [1, length, latentSize]),
@@ -178,7 +177,7 @@ export class OneGraphModel implements PocketModel {
       mimi_kv: floatTensor(decoder.memory.last(decoderPositions), [decoderPositions, ...decoderDims]),
       mimi_offset: decoder.offset,
       mimi_conv: decoder.convolutions,
-      decode_steps: floatTensor(Float32Array.of(decodeSteps), []),
+      decode_steps: floatTensor(Float32Array.of(this.#config.sampler_decode_steps), []),
       // The adapter that reads phonemes stays off: the text is spelt.
       lora: floatTensor(Float32Array.of(0), []),
     };

@@ -3,12 +3,18 @@ import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js'
 import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { toInt16 } from '../pcm.js';
 import { gaussian, randomAt } from '../random.js';
-import type { PromptState, PocketBasics, PocketModel, TextReading } from './models.js';
+import {
+  framesOf,
+  type PocketConfig,
+  type PocketModel,
+  type PromptState,
+  type TextReading,
+} from './models.js';
 import { type Piece, piecesOf } from './text.js';
 import type { Tokeniser } from './tokeniser.js';
 
 export interface PocketMeans {
-  readonly basics: PocketBasics;
+  readonly config: PocketConfig;
   readonly model: PocketModel;
   readonly tokeniser: Tokeniser;
   /** What the model made of the voice. */
@@ -89,15 +95,15 @@ export class PocketSegment implements SegmentSynthesis {
   #isOver = false;
 
   constructor(request: SegmentRequest, means: PocketMeans) {
-    this.sampleRateHz = means.basics.sampleRateHz;
+    this.sampleRateHz = means.config.sample_rate;
     this.#means = means;
     this.#request = request;
   }
 
   async step(): Promise<EngineChunk | null> {
     if (this.#isOver) return null;
-    const { basics, tokeniser } = this.#means;
-    this.#pieces ??= piecesOf(this.#request, basics.text, (text) => tokeniser.encode(text).length);
+    const { config, tokeniser } = this.#means;
+    this.#pieces ??= piecesOf(this.#request, config, (text) => tokeniser.encode(text).length);
     if (this.#pieces.length === 0) return this.#silence();
     const running = this.#running;
     if (running === null) {
@@ -109,18 +115,15 @@ export class PocketSegment implements SegmentSynthesis {
   }
 
   async #begin(piece: Piece): Promise<Running> {
-    const { basics, model, tokeniser, promptState } = this.#means;
+    const { config, model, tokeniser, promptState } = this.#means;
     const tokens = tokeniser.encode(piece.text);
     const reading = await model.read(await promptState(), tokens);
-    const expected = Math.ceil(
-      (tokens.length / basics.tokensPerSecond + basics.secondsMore) * basics.frameRateHz,
-    );
-    const framesMax = Math.min(expected, reading.framesMax, framesOfPiece);
+    const framesMax = Math.min(framesOf(config, tokens), reading.framesMax, framesOfPiece);
     if (framesMax < 1) throw new Error('the voice and the text fill the memory of the model');
     return {
       ...{ reading, framesMax, frame: 0, endsAt: null },
       guess: new WordGuess(piece, this.#samples, this.sampleRateHz),
-      framesAfterEnd: Math.max(1, basics.framesAfterEnd ?? piece.framesAfterEnd),
+      framesAfterEnd: Math.max(1, config.frames_after_eos ?? piece.framesAfterEnd),
     };
   }
 
@@ -142,7 +145,7 @@ export class PocketSegment implements SegmentSynthesis {
 
   /** Depends only on seed, piece and frame, so that it does not change with the order of steps. */
   #noise(frame: number): Float32Array {
-    const { latentSize, noiseMax, temperature: own } = this.#means.basics;
+    const { latent_dim: length, noise_clamp: noiseMax, temperature: own } = this.#means.config;
     const temperature = Math.min(temperatureMax, own * this.#request.settings.temperature);
     const random = randomAt(this.#request.seed, noiseKind, this.#piece * framesOfPiece + frame);
     const deviation = Math.sqrt(temperature);
@@ -150,7 +153,7 @@ export class PocketSegment implements SegmentSynthesis {
       const value = deviation * gaussian(random);
       return noiseMax !== null && Math.abs(value) > noiseMax ? draw() : value;
     };
-    return Float32Array.from({ length: latentSize }, draw);
+    return Float32Array.from({ length }, draw);
   }
 
   #silence(): EngineChunk {

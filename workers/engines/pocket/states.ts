@@ -4,8 +4,16 @@
  */
 import { Tensor } from 'onnxruntime-node';
 import { product } from '../graph/model.js';
+import { copyRows } from '../tensors.js';
 
-export type StateType = 'float32' | 'int64' | 'bool';
+/** The arrays of values, and the names of their types in files of voices. */
+export const stateTypes = {
+  float32: { array: Float32Array, stored: ['F32'] },
+  int64: { array: BigInt64Array, stored: ['I64'] },
+  bool: { array: Uint8Array, stored: ['BOOL', 'U8'] },
+} as const;
+
+export type StateType = keyof typeof stateTypes;
 
 /** One tensor of a state. */
 export interface StateSpec {
@@ -25,13 +33,11 @@ export type State = Readonly<Record<string, Tensor>>;
 
 type Values = Float32Array | BigInt64Array | Uint8Array;
 
-/** The beginning of a tensor along every dimension. The rest has the value of `fill`. */
+/** The beginning of a tensor along one dimension. The rest has the value of `fill`. */
 export interface Corner {
   readonly dims: readonly number[];
   readonly values: Values;
 }
-
-const elementBytes: Readonly<Record<StateType, number>> = { float32: 4, int64: 8, bool: 1 };
 
 /** Values of a tensor without a fixed size, unless it begins with more. In exports that were seen its length is the number of positions. */
 const openValuesMax = 16_384;
@@ -40,45 +46,12 @@ const valuesMaxOf = ({ dims, isOpen }: Pick<StateSpec, 'dims' | 'isOpen'>): numb
   Math.max(product(dims), isOpen ? openValuesMax : 0);
 
 export const bytesOf = (specs: readonly StateSpec[]): number =>
-  specs.reduce((sum, spec) => sum + elementBytes[spec.type] * valuesMaxOf(spec), 0);
+  specs.reduce((sum, spec) => sum + stateTypes[spec.type].array.BYTES_PER_ELEMENT * valuesMaxOf(spec), 0);
 
 const filled = ({ type, dims, fill }: StateSpec): Values => {
-  const size = product(dims);
-  if (type === 'float32') return fill === 0 ? new Float32Array(size) : new Float32Array(size).fill(fill);
-  if (type === 'int64') return new BigInt64Array(size).fill(BigInt(fill));
-  return new Uint8Array(size).fill(fill);
+  const values = new stateTypes[type].array(product(dims));
+  return fill === 0 ? values : values.fill((type === 'int64' ? BigInt(fill) : fill) as never);
 };
-
-/** Copies the common corner of two arrays of the same rank. */
-const copyCorner = (
-  from: Values,
-  fromDims: readonly number[],
-  to: Values,
-  toDims: readonly number[],
-): void => {
-  const strideOf = (dims: readonly number[], dim: number) => product(dims.slice(dim + 1));
-  const copy = (dim: number, fromAt: number, toAt: number): void => {
-    const count = Math.min(fromDims[dim]!, toDims[dim]!);
-    // From here on both are contiguous and of equal shape.
-    const isWhole = fromDims.slice(dim + 1).every((size, i) => size === toDims[dim + 1 + i]);
-    if (isWhole) {
-      const length = count * strideOf(fromDims, dim);
-      (to as Float32Array).set((from as Float32Array).subarray(fromAt, fromAt + length), toAt);
-      return;
-    }
-    for (let i = 0; i < count; i++)
-      copy(dim + 1, fromAt + i * strideOf(fromDims, dim), toAt + i * strideOf(toDims, dim));
-  };
-  if (fromDims.length === 0) (to as Float32Array).set(from as Float32Array);
-  else copy(0, 0, 0);
-};
-
-const tensorOf = ({ type, dims }: Pick<StateSpec, 'type' | 'dims'>, values: Values): Tensor =>
-  type === 'float32'
-    ? new Tensor('float32', values as Float32Array, dims)
-    : type === 'int64'
-      ? new Tensor('int64', values as BigInt64Array, dims)
-      : new Tensor('bool', values as Uint8Array, dims);
 
 /** @param corners the known parts of it; the rest is as in a new state */
 export const stateFrom = (
@@ -92,11 +65,15 @@ export const stateFrom = (
       const dims = corner !== undefined && spec.isOpen && product(spec.dims) === 0 ? corner.dims : spec.dims;
       const values = filled({ ...spec, dims });
       if (corner !== undefined) {
-        if (corner.dims.length === dims.length) copyCorner(corner.values, corner.dims, values, dims);
+        const axis = Math.max(
+          0,
+          dims.findIndex((size, i) => size !== corner.dims[i]),
+        );
+        if (corner.dims.length === dims.length) copyRows(corner.values, corner.dims, values, dims, axis);
         else if (corner.values.length === values.length)
           (values as Float32Array).set(corner.values as Float32Array);
       }
-      return [spec.input, tensorOf({ type: spec.type, dims }, values)];
+      return [spec.input, new Tensor(spec.type as 'float32', values as Float32Array, dims)];
     }),
   );
 
@@ -149,7 +126,7 @@ export const compactOf = (specs: readonly StateSpec[], state: State): ReadonlyMa
       const used = usedOf(values as Float32Array, dims, spec.fill);
       const small = dims.map((size, i) => (i === axis ? used : size));
       const corner = new Float32Array(product(small));
-      copyCorner(values, dims, corner, small);
+      copyRows(values, dims, corner, small, axis);
       return [spec.input, { dims: small, values: corner }];
     }),
   );

@@ -1,14 +1,13 @@
 /** The text of a segment as Pocket TTS needs it: in pieces with few tokens, each with the words that it speaks. */
 import { silentForm, spellingsOf, spokenUnits } from '../../../src/text/replacements.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
+import type { PocketConfig } from './models.js';
 
 /** What the exports say about preparing a text. */
-export interface TextRules {
-  readonly tokensMax: number;
-  /** Older models speak a few words better after spaces. */
-  readonly padsShortTexts: boolean;
-  readonly avoidsSemicolons: boolean;
-}
+type TextRules = Pick<
+  PocketConfig,
+  'max_tokens_per_chunk' | 'pad_with_spaces_for_short_inputs' | 'remove_semicolons'
+>;
 
 /** A word of the segment within a text. */
 interface PlacedWord {
@@ -45,16 +44,13 @@ const placeWords = ({ text, words, spoken }: SegmentRequest): { text: string; wo
   return { text: joined, words: placed };
 };
 
-const prepare = (
-  text: string,
-  { padsShortTexts, avoidsSemicolons }: TextRules,
-): { text: string; framesAfterEnd: number } => {
+const prepare = (text: string, rules: TextRules): { text: string; framesAfterEnd: number } => {
   let prepared = text.trim().replaceAll(/\s+/g, ' ');
-  if (avoidsSemicolons) prepared = prepared.replaceAll(';', ',');
+  if (rules.remove_semicolons) prepared = prepared.replaceAll(';', ',');
   const words = prepared.split(' ').length;
   prepared = prepared.charAt(0).toUpperCase() + prepared.slice(1);
   if (/[\p{L}\p{N}]$/u.test(prepared)) prepared += '.';
-  if (padsShortTexts && words <= shortWordsMax) prepared = padding + prepared;
+  if (rules.pad_with_spaces_for_short_inputs && words <= shortWordsMax) prepared = padding + prepared;
   return { text: prepared, framesAfterEnd: (words <= shortWordsMax ? 3 : 1) + 2 };
 };
 
@@ -92,7 +88,7 @@ export const piecesOf = (
   const { text, words } = placeWords(request);
   let from = 0;
   const pieces: Piece[] = [];
-  for (const part of partsOf(text, rules.tokensMax, countOf)) {
+  for (const part of partsOf(text, rules.max_tokens_per_chunk, countOf)) {
     const to = from + part.length;
     const inside = words
       .filter(({ start }) => start >= from && start < to)

@@ -8,7 +8,7 @@ import { product } from '../graph/model.js';
 import { FileBytes } from '../graph/wire.js';
 import { type FloatArray, readNpy } from '../numpy.js';
 import { checked, type HeldFile } from '../pack.js';
-import type { Corner, StateSpec, StateType } from './states.js';
+import { type Corner, type StateSpec, type StateType, stateTypes } from './states.js';
 
 /** Vectors: frames x width. Shared by all threads. */
 export interface Embedding {
@@ -159,28 +159,24 @@ export const parseSafetensors = (held: HeldFile, width: number, bytesMax: number
   }
 };
 
-const storedTypes: Readonly<Record<StateType, readonly [bytes: number, names: readonly string[]]>> = {
-  float32: [4, ['F32']],
-  int64: [8, ['I64']],
-  bool: [1, ['BOOL', 'U8']],
-};
-
 /**
  * A thread reads the state into memory when it needs the voice, and the file may be sparse.
  *
- * @throws {VoicePackError} unless its tensors are those of the model, or a first part of them
+ * @throws {VoicePackError} unless its tensors are those of the model, or a first part of them along one dimension
  */
 export const checkState = ({ file, tensors }: StoredState, specs: readonly StateSpec[]): void => {
   for (const { name, type, dims, from, to } of tensors) {
     const spec = specs.find(({ path = '' }) => [path, path.replace(/\/step$/, '/offset')].includes(name));
     if (spec === undefined) continue;
-    const [bytes, names] = storedTypes[spec.type];
+    const { array, stored }: { array: { BYTES_PER_ELEMENT: number }; stored: readonly string[] } =
+      stateTypes[spec.type];
     // A size of 0 stands for one that is open: the frames of the prompt.
     const fits =
       dims.length === spec.dims.length
-        ? dims.every((size, i) => size <= (spec.dims[i] || framesMax))
+        ? dims.every((size, i) => size <= (spec.dims[i] || framesMax)) &&
+          dims.filter((size, i) => size !== spec.dims[i]).length <= 1
         : product(dims) === product(spec.dims);
-    if (!fits || !names.includes(type) || to - from !== bytes * product(dims))
+    if (!fits || !stored.includes(type) || to - from !== array.BYTES_PER_ELEMENT * product(dims))
       throw new VoicePackError(
         `${file.path}: "${name}" has ${to - from} bytes of ${type} [${dims.join(', ')}], the model takes at most ` +
           `${spec.type} [${spec.dims.join(', ')}]: use a voice of this model`,
@@ -188,14 +184,8 @@ export const checkState = ({ file, tensors }: StoredState, specs: readonly State
   }
 };
 
-const valuesOf = (bytes: Buffer, type: string): Corner['values'] => {
-  const { buffer, byteOffset, length } = bytes;
-  const copy = buffer.slice(byteOffset, byteOffset + length) as ArrayBuffer;
-  if (type === 'F32') return new Float32Array(copy);
-  if (type === 'I64') return new BigInt64Array(copy);
-  if (type === 'BOOL' || type === 'U8') return new Uint8Array(copy);
-  throw new RangeError(`numbers of type ${type} are not supported`);
-};
+const valuesOf = ({ buffer, byteOffset, length }: Buffer, type: StateType): Corner['values'] =>
+  new stateTypes[type].array(buffer.slice(byteOffset, byteOffset + length) as ArrayBuffer);
 
 /** Reads those tensors of a voice's state that the model has too. */
 export const readState = (
@@ -211,7 +201,7 @@ export const readState = (
     if (found !== undefined)
       corners.set(input, {
         dims: found.dims,
-        values: valuesOf(source.peek(found.from, found.to), found.type),
+        values: valuesOf(source.peek(found.from, found.to), type),
       });
     else if (type === 'int64' && path.endsWith('/step')) {
       // Older files have the number of steps under another name, or as the length of an empty array.

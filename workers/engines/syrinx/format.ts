@@ -11,7 +11,7 @@ export const syrinx: VoiceFormat = {
   looksFor: manifestName,
   recognises: ({ files }) => files.includes(manifestName),
 
-  async read(folder, { derived }) {
+  async read(folder, derived) {
     const { parseManifest } = await import('./manifest.js');
     const manifestPath = folder.pathOf(manifestName);
     const manifest = parseManifest(manifestPath, await folder.json(manifestName));
