@@ -14,56 +14,59 @@ export class CallError extends Error {
 
 const unanswered: Refusal = {
   code: 'unavailable',
-  message: 'The console does not answer. Check that the service is running, then try again.',
+  message:
+    'The console does not answer. Check that the service is running and that you are online, then try again.',
 };
 
 const isRefusal = (value: unknown): value is Refusal =>
   typeof value === 'object' && value !== null && 'code' in value && 'message' in value;
 
-/** What an answer with an error status says. A proxy's answer has no `Refusal`. */
-export const refusalOf = async (response: Response): Promise<Refusal> => {
-  const body: unknown = await response.json().catch(() => null);
-  if (isRefusal(body)) return body;
-  return {
-    code: 'failed',
-    message: `The console answered with status ${response.status}. Try again. If that does not help, read the service's log.`,
-  };
-};
-
 let whenSignedOut = (): void => undefined;
 
-/** Runs `listener` whenever a call shows that the session has ended. */
+/** Runs `listener` whenever an answer shows that the session has ended. */
 export const onSignedOut = (listener: () => void): void => {
   whenSignedOut = listener;
 };
 
-/** For code that reads answers without `call`. */
-export const noticeSignedOut = (): void => whenSignedOut();
+/** Any answer, also that of an error. @throws {CallError} there is none */
+export const request = async (path: string, init: RequestInit): Promise<Response> => {
+  try {
+    return await fetch(path, init);
+  } catch (error) {
+    if (init.signal?.aborted === true) throw error;
+    throw new CallError(unanswered);
+  }
+};
+
+export const jsonBody = (json: string): RequestInit => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: json,
+});
+
+/** What the body of an error says without a `Refusal`: one of a proxy, or of a route for programs. */
+export type Worded = (response: Response, body: unknown) => string;
+
+const ofProxy: Worded = ({ status }) =>
+  `The console answered with status ${status}. Try again. If that does not help, read the service's log.`;
+
+/** @throws {CallError} */
+export const answerTo = async (path: string, init: RequestInit, worded = ofProxy): Promise<Response> => {
+  const response = await request(path, init);
+  if (response.ok) return response;
+  const body: unknown = await response.json().catch(() => null);
+  const refusal: Refusal = isRefusal(body) ? body : { code: 'failed', message: worded(response, body) };
+  if (refusal.code === 'signedOut') whenSignedOut();
+  throw new CallError(refusal);
+};
+
+/** The JSON of an answer. @throws {CallError} */
+export const ask = async <T>(path: string, init: RequestInit): Promise<T> =>
+  (await (await answerTo(path, init)).json()) as T;
 
 /** @throws {CallError} */
 export const call = <N extends CallName>(
   name: N,
   question: Question<N>,
-  signal?: AbortSignal,
-): Promise<Answer<N>> =>
-  ask(`/api/${name}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(question),
-    ...(signal === undefined ? {} : { signal }),
-  });
-
-/** The JSON of an answer. @throws {CallError} */
-export const ask = async <T>(path: string, init: RequestInit): Promise<T> => {
-  let response: Response;
-  try {
-    response = await fetch(path, init);
-  } catch (error) {
-    if (init.signal?.aborted === true) throw error;
-    throw new CallError(unanswered);
-  }
-  if (response.ok) return (await response.json()) as T;
-  const refusal = await refusalOf(response);
-  if (refusal.code === 'signedOut') whenSignedOut();
-  throw new CallError(refusal);
-};
+  signal: AbortSignal | null = null,
+): Promise<Answer<N>> => ask(`/api/${name}`, { ...jsonBody(JSON.stringify(question)), signal });

@@ -1,9 +1,8 @@
 /** Sends an operation as the account's hidden key, and shows the answer. */
 import { useEffect, useState } from 'preact/hooks';
-import { CallError } from '../call.js';
+import { jsonBody, request } from '../call.js';
 import { formatBytes, formatMs } from '../format.js';
 import { Field, Form, TextField, textOf } from '../parts/form.js';
-import { unreachable } from '../playground/problems.js';
 import { decodeBase64 } from '../playground/wire.js';
 import type { Described } from './document.js';
 
@@ -54,12 +53,7 @@ const shown = (text: string): string => {
 
 const send = async (path: string, method: string, body: string | null): Promise<Answered> => {
   const startMs = performance.now();
-  const response = await fetch(path, {
-    method: method.toUpperCase(),
-    ...(body !== null && { headers: { 'content-type': 'application/json' }, body }),
-  }).catch(() => {
-    throw new CallError({ code: 'unavailable', message: unreachable });
-  });
+  const response = await request(path, body === null ? { method: method.toUpperCase() } : jsonBody(body));
   const buffer = await response.arrayBuffer();
   const type = response.headers.get('content-type') ?? '';
   const isSamples = type.startsWith('application/octet-stream');

@@ -8,8 +8,9 @@ import { CopyButton } from '../parts/copy.js';
 import { Search } from '../parts/filters.js';
 import { Icon } from '../parts/icon.js';
 import { Empty, Problem } from '../parts/page.js';
-import { problemOf, unreachable } from '../playground/problems.js';
+import { speechOf } from '../playground/problems.js';
 import { useQuery } from '../route.js';
+import { toRefusal } from '../use-call.js';
 
 const languageOf = (tag: string): string => {
   try {
@@ -71,9 +72,8 @@ const useSamples = () => {
       if (audio.current !== element) return;
       stop();
       // The element does not report the reason.
-      const response = await fetch(url).catch(() => null);
-      if (response === null) setProblem(unreachable);
-      else setProblem(response.ok ? 'This browser cannot play the sample.' : await problemOf(response));
+      const refusal = await speechOf(url).then(() => null, toRefusal);
+      setProblem(refusal?.message ?? 'This browser cannot play the sample.');
     });
   };
   return { play, playing, problem, stop };

@@ -1,9 +1,10 @@
 /** A word for the lexicon of an account, which can be heard before it is added. */
 import { useRef, useState } from 'preact/hooks';
 import type { HearQuestion } from '../../contract.js';
-import { call } from '../call.js';
-import { refresh } from '../use-call.js';
-import { problemOf, unreachable } from '../playground/problems.js';
+import { call, jsonBody } from '../call.js';
+import { refresh, toRefusal } from '../use-call.js';
+import { speechOf } from '../playground/problems.js';
+import { decodeBase64 } from '../playground/wire.js';
 import { Button } from './button.js';
 import { Field, Form, textOf } from './form.js';
 import { Problem } from './page.js';
@@ -11,24 +12,15 @@ import { showToast } from './toast.js';
 
 let sound: HTMLAudioElement | null = null;
 
-/** Speaks a word in a spoken form. @returns what went wrong; `null` if it sounds */
-const hear = async (accountId: number, question: HearQuestion): Promise<string | null> => {
-  const response = await fetch(`/api/hear?accountId=${accountId}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(question),
-  }).catch(() => null);
-  if (response === null) return unreachable;
-  if (!response.ok) return problemOf(response);
+/** Speaks a word in a spoken form. @throws {CallError} */
+const hear = async (accountId: number, question: HearQuestion): Promise<void> => {
+  const response = await speechOf(`/api/hear?accountId=${accountId}`, jsonBody(JSON.stringify(question)));
   const { audio } = (await response.json()) as { readonly audio: string };
-  const bytes = Uint8Array.from(atob(audio), (character) => character.charCodeAt(0));
-  const url = URL.createObjectURL(new Blob([bytes], { type: 'audio/mpeg' }));
+  const url = URL.createObjectURL(new Blob([decodeBase64(audio)], { type: 'audio/mpeg' }));
   sound?.pause();
-  const made = new Audio(url);
-  sound = made;
-  made.addEventListener('ended', () => URL.revokeObjectURL(url));
-  await made.play().catch(() => undefined);
-  return null;
+  sound = new Audio(url);
+  sound.addEventListener('ended', () => URL.revokeObjectURL(url));
+  await sound.play().catch(() => undefined);
 };
 
 export const HearButton = (props: {
@@ -43,7 +35,8 @@ export const HearButton = (props: {
     const question = props.question();
     if (question === null || isRunning) return;
     setIsRunning(true);
-    props.onProblem(await hear(props.accountId, question));
+    const problem = await hear(props.accountId, question).then(() => null, toRefusal);
+    props.onProblem(problem?.message ?? null);
     setIsRunning(false);
   };
   return (

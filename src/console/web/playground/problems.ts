@@ -1,5 +1,5 @@
 /** The errors of the service for the user of the playground: what happened, and what to do. */
-import { noticeSignedOut } from '../call.js';
+import { answerTo, type Worded } from '../call.js';
 
 const noCredit =
   'The account has too little credit for this text. Shorten the text, or ask an operator to add credit.';
@@ -10,20 +10,9 @@ const busy =
   'The service takes no more speech at the moment: it is at its capacity, or it is starting or stopping.';
 const fault = 'The service failed. Try again. If that does not help, read the log of the service.';
 
-export const unreachable =
-  'The console does not answer. Check that the service is running and that you are online, then try again.';
-
 interface Fault {
   readonly loc: readonly (string | number)[];
   readonly msg: string;
-}
-
-/** The bodies of errors differ in these members. */
-interface ErrorBody {
-  readonly error?: unknown;
-  readonly message?: unknown;
-  readonly code?: unknown;
-  readonly detail?: unknown;
 }
 
 const isFault = (value: unknown): value is Fault =>
@@ -37,51 +26,42 @@ const listFaults = (detail: unknown): string => {
   return lines.length === 0 ? `${String(detail)}.` : `${lines.join('. ')}.`;
 };
 
-/** @returns what a response that refuses speech says */
-export const problemOf = async (response: Response): Promise<string> => {
-  const body = ((await response.json().catch(() => null)) ?? {}) as ErrorBody;
-  if (body.code === 'signedOut') noticeSignedOut();
-  // The messages of the console's own refusals, and of an unknown voice, are for people.
-  if (typeof body.message === 'string') return body.message;
-  switch (response.status) {
-    case 401:
-      return suspended;
-    case 402:
-      return noCredit;
-    case 413:
-      return 'The text is too long for one request. Speak it in parts.';
-    case 422:
-      return `The service refused the request. ${listFaults(body.detail)}`;
-    case 429:
-      return noSlot;
-    case 500:
-      return fault;
-    case 503: {
-      const seconds = Number(response.headers.get('retry-after'));
-      return `${busy} Try again ${seconds > 0 ? `in ${seconds} s` : 'in a moment'}.`;
-    }
-    default:
-      return `The service answered with status ${response.status}. Try again. If that does not help, read the log of the service.`;
-  }
+const ofStatus: Readonly<Record<number, string>> = {
+  401: suspended,
+  402: noCredit,
+  413: 'The text is too long for one request. Speak it in parts.',
+  429: noSlot,
+  500: fault,
+};
+
+const worded: Worded = (response, body) => {
+  const { detail, message } = (body ?? {}) as { readonly detail?: unknown; readonly message?: unknown };
+  // That of an unknown voice is for people.
+  if (typeof message === 'string') return message;
+  const { headers, status } = response;
+  if (status === 422) return `The service refused the request. ${listFaults(detail)}`;
+  const seconds = Number(headers.get('retry-after'));
+  if (status === 503) return `${busy} Try again ${seconds > 0 ? `in ${seconds} s` : 'in a moment'}.`;
+  return (
+    ofStatus[status] ??
+    `The service answered with status ${status}. Try again. If that does not help, read the log of the service.`
+  );
+};
+
+/** An answer of a route that speaks. @throws {CallError} */
+export const speechOf = (path: string, init: RequestInit = {}): Promise<Response> =>
+  answerTo(path, init, worded);
+
+const ofFrame: Readonly<Record<string, string>> = {
+  INSUFFICIENT_CREDITS: noCredit,
+  'Rate limit exceeded': noSlot,
+  INVALID_API_KEY: suspended,
+  'Service unavailable': `${busy} Try again in a moment.`,
+  'Internal Server Error': fault,
 };
 
 /** @param text of an `error` frame */
-export const problemOfFrame = (text: string): string => {
-  switch (text) {
-    case 'INSUFFICIENT_CREDITS':
-      return noCredit;
-    case 'Rate limit exceeded':
-      return noSlot;
-    case 'INVALID_API_KEY':
-      return suspended;
-    case 'Service unavailable':
-      return `${busy} Try again in a moment.`;
-    case 'Internal Server Error':
-      return fault;
-    default:
-      return `The service says: ${text}.`;
-  }
-};
+export const problemOfFrame = (text: string): string => ofFrame[text] ?? `The service says: ${text}.`;
 
 export const problemOfClose = (code: number): string => {
   switch (code) {

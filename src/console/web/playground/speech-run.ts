@@ -1,9 +1,9 @@
 /** One request for speech: sends it, decodes and plays the audio, and keeps it for replay and download. */
 import type { AudioFormat, Encoding } from '../../../api/formats.js';
-import { call } from '../call.js';
+import { call, CallError, jsonBody } from '../call.js';
 import { formatSeconds } from '../format.js';
 import { decodedRateHz, openDecoder, riffHeaderBytes } from './decoder.js';
-import { problemOf, unreachable } from './problems.js';
+import { speechOf } from './problems.js';
 import { Track, type AudioOutput } from './track.js';
 import { decodeBase64, recordsOf, wordsOf, type Word } from './wire.js';
 
@@ -143,9 +143,7 @@ export class SpeechRun {
       if (this.#state !== 'stopped') this.track.append(samples);
     });
     try {
-      const body = await this.#ask();
-      if (body === null) return;
-      for await (const record of recordsOf(body)) {
+      for await (const record of recordsOf(await this.#ask())) {
         if (record.type === 'timestamps') this.words.push(...wordsOf(record));
         else {
           const bytes = decodeBase64(record.audio_chunk);
@@ -167,19 +165,11 @@ export class SpeechRun {
     }
   }
 
-  /** @returns `null` if the service refused */
-  async #ask(): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null> {
+  async #ask(): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
     const { accountId, request } = this.question;
-    const response = await fetch(`/api/v1/tts/stream?accountId=${accountId}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(request),
-      signal: this.#aborter.signal,
-    });
-    if (!response.ok || response.body === null) {
-      this.#end('failed', await problemOf(response));
-      return null;
-    }
+    const { signal } = this.#aborter;
+    const path = `/api/v1/tts/stream?accountId=${accountId}`;
+    const response = await speechOf(path, { ...jsonBody(JSON.stringify(request)), signal });
     const noteFirstByte = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
       transform: (bytes, controller) => {
         this.#firstByteMs ??= performance.now() - this.#startMs;
@@ -188,11 +178,11 @@ export class SpeechRun {
     });
     this.#state = 'receiving';
     this.#onChange();
-    return response.body.pipeThrough(noteFirstByte);
+    return response.body!.pipeThrough(noteFirstByte);
   }
 
   async #brokenOff(error: unknown): Promise<string> {
-    if (this.#state === 'asking') return unreachable;
+    if (error instanceof CallError) return error.message;
     if (error instanceof DOMException && error.name === 'EncodingError')
       return 'This browser cannot decode the audio. Choose pcm as the format and speak again.';
     const account = await call('account', { accountId: this.question.accountId }).catch(() => null);
