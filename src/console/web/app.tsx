@@ -14,10 +14,10 @@ import { AcceptPage, ClaimPage, SignInPage } from './pages/enter.js';
 import { KeysPage } from './pages/keys.js';
 import { LexiconPage } from './pages/lexicon.js';
 import { LivePage } from './pages/live.js';
-import { OperatorsPage } from './pages/operators.js';
 import { ProfilePage } from './pages/profile.js';
 import { AllRequestsPage } from './pages/requests.js';
 import { AllUsagePage } from './pages/usage.js';
+import { OperatorsPage } from './pages/users.js';
 import { VoicesPage } from './pages/voices.js';
 import { PlaygroundPage } from './playground/playground.js';
 import { ConnectPage } from './connect/connect.js';
@@ -62,7 +62,6 @@ const NotFound = () => (
 const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) => {
   const [, id, tab] = /^\/accounts\/(\d{1,10})(?:\/(\w+))?$/.exec(path) ?? [];
   if (id !== undefined) {
-    // To operators these are tabs of one page, to members they are pages.
     const key = user.role === 'operator' ? id : path;
     return <AccountPage accountId={Number(id)} tab={tab ?? 'keys'} key={key} />;
   }

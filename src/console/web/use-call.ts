@@ -1,6 +1,6 @@
 /** Answers of calls in pages. They are kept between pages: a page shows the last answer at once, then the new one. */
 import { useLayoutEffect, useReducer, useRef } from 'preact/hooks';
-import type { Answer, CallName, Question, Refusal } from '../contract.js';
+import type { Answer, CallName, Question, Refusal, VoiceView } from '../contract.js';
 import { call, CallError } from './call.js';
 
 const answersMax = 100;
@@ -70,6 +70,12 @@ export const useAnswer = <T>(key: string | null, ask: (signal: AbortSignal) => P
     answer: key === null ? undefined : (answers.get(key) as T | undefined),
     problem: problem.current?.key === key ? problem.current.refusal : null,
   };
+};
+
+/** All voices that are loaded. */
+export const useVoices = (): Asked<readonly VoiceView[]> => {
+  const { answer, problem } = useCall('voices', {});
+  return { answer: answer?.packs.flatMap(({ voices }) => voices), problem };
 };
 
 /** The answer to one call. `null` asks nothing. */

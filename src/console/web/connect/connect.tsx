@@ -4,7 +4,7 @@ import { Field } from '../parts/form.js';
 import { Page, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { useConsole, useUser } from '../session.js';
-import { useCall } from '../use-call.js';
+import { useVoices } from '../use-call.js';
 import { addressesOf, hostOf, WayLines, waysOf } from './ways.js';
 
 const isLoopback = (host: string): boolean => /^(?:127\.|localhost$|\[?::1\]?$)/.test(host);
@@ -73,7 +73,7 @@ const Ways = ({ voice }: { readonly voice: string }) => {
 };
 
 export const ConnectPage = () => {
-  const voices = useCall('voices', {});
+  const voices = useVoices();
   return (
     <Page
       title="Connect"
@@ -83,9 +83,7 @@ export const ConnectPage = () => {
         </>
       }
     >
-      <Shown of={voices}>
-        {({ packs }) => <Ways voice={packs.flatMap((pack) => pack.voices)[0]?.id ?? 'wren'} />}
-      </Shown>
+      <Shown of={voices}>{([first]) => <Ways voice={first?.id ?? 'wren'} />}</Shown>
     </Page>
   );
 };

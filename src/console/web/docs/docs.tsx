@@ -2,11 +2,11 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { ask } from '../call.js';
-import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
+import { PageOfAccount } from '../parts/account-choice.js';
 import { CopyBlock } from '../parts/copy.js';
-import { Page, Shown } from '../parts/page.js';
+import { Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { Tabs, useTab } from '../parts/tabs.js';
+import { Tabs } from '../parts/tabs.js';
 import { useConsole } from '../session.js';
 import { useAnswer } from '../use-call.js';
 import { operationsOf, type Answer, type ApiDocument, type Content, type Described } from './document.js';
@@ -168,53 +168,48 @@ const DocumentView = (props: {
 
 export const DocsPage = () => {
   const { session } = useConsole();
-  const choice = useAccountChoice();
-  const [selected, setSelected] = useTab(['Speech', 'Administration']);
-  if (choice.account === null) return <NoAccount title="API" of={choice} />;
-  const { accountId } = choice.account;
   return (
-    <Page
+    <PageOfAccount
       title="API"
       lead="All operations, with their fields, answers and errors. Try it speaks for the account and costs its credit."
-      actions={<AccountSelect of={choice} />}
     >
-      <Tabs
-        label="API"
-        selected={selected}
-        onSelect={setSelected}
-        tabs={[
-          {
-            label: 'Speech',
-            content: () => (
-              <DocumentView
-                key={accountId}
-                url={`/api/openapi.json?accountId=${accountId}`}
-                accountId={accountId}
-              >
-                <p>
-                  At <code>{session.serviceUrl}</code>, with a key in the header <code>x-api-key</code>. See{' '}
-                  <a href="/connect">Connect</a> for programs that use it.
-                </p>
-              </DocumentView>
-            ),
-          },
-          {
-            label: 'Administration',
-            content: () => (
-              <DocumentView url="/api/administration.json">
-                <p>
-                  At this console&rsquo;s address, with a token of yours: make one in your{' '}
-                  <a href="/profile">profile</a>.
-                </p>
-                <CopyBlock
-                  label="A call with curl"
-                  text={`curl -s ${location.origin}/api/voices -H 'authorization: Bearer YOUR_TOKEN' -H 'content-type: application/json' -d '{}'`}
-                />
-              </DocumentView>
-            ),
-          },
-        ]}
-      />
-    </Page>
+      {({ accountId }) => (
+        <Tabs
+          label="API"
+          tabs={[
+            {
+              label: 'Speech',
+              content: () => (
+                <DocumentView
+                  key={accountId}
+                  url={`/api/openapi.json?accountId=${accountId}`}
+                  accountId={accountId}
+                >
+                  <p>
+                    At <code>{session.serviceUrl}</code>, with a key in the header <code>x-api-key</code>. See{' '}
+                    <a href="/connect">Connect</a> for programs that use it.
+                  </p>
+                </DocumentView>
+              ),
+            },
+            {
+              label: 'Administration',
+              content: () => (
+                <DocumentView url="/api/administration.json">
+                  <p>
+                    At this console&rsquo;s address, with a token of yours: make one in your{' '}
+                    <a href="/profile">profile</a>.
+                  </p>
+                  <CopyBlock
+                    label="A call with curl"
+                    text={`curl -s ${location.origin}/api/voices -H 'authorization: Bearer YOUR_TOKEN' -H 'content-type: application/json' -d '{}'`}
+                  />
+                </DocumentView>
+              ),
+            },
+          ]}
+        />
+      )}
+    </PageOfAccount>
   );
 };

@@ -1,5 +1,5 @@
 /** One account: its keys, usage and users, and for operators its credit, suspension and deletion. */
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, FunctionComponent } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
 import type { AccountView, SpeakingDefaults } from '../../contract.js';
 import { call } from '../call.js';
@@ -140,31 +140,14 @@ const Manage = ({ account }: Of) => {
   );
 };
 
-const tabs = {
-  keys: 'Keys',
-  usage: 'Usage',
-  requests: 'Requests',
-  users: 'Users',
-  alerts: 'Alerts',
-  manage: 'Manage',
-} as const;
-type Tab = keyof typeof tabs;
-
-const Content = ({ account, tab }: Of & { readonly tab: Tab }) => {
-  switch (tab) {
-    case 'keys':
-      return <Keys account={account} />;
-    case 'usage':
-      return <AccountUsage account={account} />;
-    case 'requests':
-      return <Requests accountId={account.accountId} />;
-    case 'users':
-      return <Users accountId={account.accountId} />;
-    case 'alerts':
-      return <AccountAlerts account={account} />;
-    case 'manage':
-      return <Manage account={account} />;
-  }
+/** To operators these are tabs of one page, to members they are pages. */
+const tabs: Readonly<Record<string, { readonly label: string; readonly Content: FunctionComponent<Of> }>> = {
+  keys: { label: 'Keys', Content: Keys },
+  usage: { label: 'Usage', Content: AccountUsage },
+  requests: { label: 'Requests', Content: ({ account }) => <Requests accountId={account.accountId} /> },
+  users: { label: 'Users', Content: ({ account }) => <Users accountId={account.accountId} /> },
+  alerts: { label: 'Alerts', Content: AccountAlerts },
+  manage: { label: 'Manage', Content: Manage },
 };
 
 export const AccountPage = (props: { readonly accountId: number; readonly tab: string }) => {
@@ -172,7 +155,8 @@ export const AccountPage = (props: { readonly accountId: number; readonly tab: s
   const isOperator = useUser().role === 'operator';
   const asked = useCall('account', { accountId });
   useLayoutEffect(() => keepAccount(accountId), []);
-  const tab: Tab = wanted in tabs && (isOperator || wanted !== 'manage') ? (wanted as Tab) : 'keys';
+  const tab = Object.hasOwn(tabs, wanted) && (isOperator || wanted !== 'manage') ? wanted : 'keys';
+  const { label, Content } = tabs[tab]!;
   const account = asked.answer;
   if (account === undefined && asked.problem?.code === 'notFound')
     return (
@@ -191,28 +175,22 @@ export const AccountPage = (props: { readonly accountId: number; readonly tab: s
   );
   return (
     <Page
-      title={isOperator ? (account?.name ?? 'Account') : tabs[tab]}
-      {...(isOperator ? { part: tabs[tab] } : {})}
+      title={isOperator ? (account?.name ?? 'Account') : label}
+      {...(isOperator ? { part: label } : {})}
       lead={lead ?? ' '}
-      above={
-        isOperator && (
-          <a class="above" href="/accounts">
-            Accounts
-          </a>
-        )
-      }
+      above={isOperator && <a href="/accounts">Accounts</a>}
       actions={isOperator && account !== undefined && <AddCredit account={account} />}
     >
       {isOperator && (
         <nav class="tabs" aria-label="Account">
-          {Object.entries(tabs).map(([name, label]) => (
+          {Object.entries(tabs).map(([name, one]) => (
             <a href={`/accounts/${accountId}/${name}`} aria-current={name === tab ? 'page' : undefined}>
-              {label}
+              {one.label}
             </a>
           ))}
         </nav>
       )}
-      <Shown of={asked}>{(answer) => <Content account={answer} tab={tab} />}</Shown>
+      <Shown of={asked}>{(answer) => <Content account={answer} />}</Shown>
     </Page>
   );
 };

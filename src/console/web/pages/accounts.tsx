@@ -2,12 +2,12 @@ import type { AccountView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatDay, formatNumber } from '../format.js';
 import { AskButton } from '../parts/dialog.js';
-import { CsvLink, saveCsv, Search } from '../parts/filters.js';
-import { Choice, Field, numberOf, textOf } from '../parts/form.js';
+import { CsvLink, saveCsv, useChoice, useSearch } from '../parts/filters.js';
+import { Field, numberOf, textOf } from '../parts/form.js';
 import { Empty, Page, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { showToast } from '../parts/toast.js';
-import { navigate, useQuery } from '../route.js';
+import { navigate } from '../route.js';
 import { useCall } from '../use-call.js';
 
 export const Suspended = ({ account }: { readonly account: AccountView }) =>
@@ -42,8 +42,8 @@ export const AccountsPage = () => {
   const alerts = useCall('alerts', { accountId: null }).answer ?? [];
   const isDry = alerts.filter(({ cause }) => cause === 'credit.out');
   const stateOf = stateIn(new Set(isDry.map(({ accountId }) => accountId)));
-  const [search, setSearch] = useQuery<string>('search', '');
-  const [state, setState] = useQuery<State>('state', 'all', Object.keys(states) as State[]);
+  const [search, searchField] = useSearch('Search accounts');
+  const [state, stateField] = useChoice('state', 'State', states);
   const isShown = (account: AccountView) =>
     (state === 'all' || stateOf(account) === state) &&
     account.name.toLowerCase().includes(search.toLowerCase());
@@ -93,8 +93,8 @@ export const AccountsPage = () => {
           return (
             <>
               <div class="filters">
-                <Search label="Search accounts" value={search} onChange={setSearch} />
-                <Choice label="State" options={states} value={state} onChange={setState} />
+                {searchField}
+                {stateField}
                 <CsvLink onClick={() => download(rows, stateOf)} />
               </div>
               <Table

@@ -1,12 +1,9 @@
-import { useEffect, useState } from 'preact/hooks';
-import type { AuditRow } from '../../contract.js';
 import { call } from '../call.js';
 import { formatName, formatNumber, formatTime } from '../format.js';
-import { CsvLink, Search } from '../parts/filters.js';
-import { Choice, useAct } from '../parts/form.js';
-import { Page, Problem, Time, Waiting } from '../parts/page.js';
-import { More, Table } from '../parts/table.js';
-import { useQuery } from '../route.js';
+import { CsvLink, useChoice, useSearch } from '../parts/filters.js';
+import { Page, Shown, Time } from '../parts/page.js';
+import { Table, usePages } from '../parts/table.js';
+import { useCall } from '../use-call.js';
 
 /** Rows of each page but the last. */
 const pageRows = 100;
@@ -44,48 +41,43 @@ const detailOf = (details: string): string =>
     .replace(/(?<=^until ).*Z$/, (time) => formatTime(Date.parse(time)));
 
 const Rows = (filter: { readonly search: string; readonly kind: Kind }) => {
-  const [rows, setRows] = useState<readonly AuditRow[] | null>(null);
-  const [isEnd, setIsEnd] = useState(false);
-  const { act, refusal, running } = useAct();
-  const more = () =>
-    act(async () => {
-      const page = await call('audit', { beforeId: rows?.at(-1)?.auditId ?? null, ...filter });
-      setRows([...(rows ?? []), ...page]);
-      setIsEnd(page.length < pageRows);
-    });
-  useEffect(() => void more(), []);
-  if (refusal !== null) return <Problem refusal={refusal} />;
-  if (rows === null) return <Waiting />;
+  const asked = useCall('audit', { beforeId: null, ...filter });
+  const { more, pages } = usePages(
+    asked.answer,
+    (last) => call('audit', { beforeId: last.at(-1)!.auditId, ...filter }),
+    ({ length }) => length < pageRows,
+  );
+  const isFiltered = filter.search !== '' || filter.kind !== '';
   return (
-    <>
-      <Table
-        caption="Changes, the newest first"
-        none={
-          filter.search === '' && filter.kind === ''
-            ? 'No change yet.'
-            : 'No change is like that. Change the search or the kind.'
-        }
-        rows={rows}
-        rowKey={({ auditId }) => auditId}
-        columns={[
-          { label: 'Action', isShort: true, cell: ({ action }) => wordsOf(action) },
-          {
-            label: 'Who',
-            cell: ({ account, actor }) => [actor, <span class="below">{account}</span>],
-          },
-          { label: 'What', cell: ({ subject }) => subject },
-          { label: 'Details', cell: ({ details }) => detailOf(details) },
-          { label: 'Time', isShort: true, cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
-        ]}
-      />
-      {rows.length > 0 && <More isEnd={isEnd} running={running} onMore={more} />}
-    </>
+    <Shown of={asked}>
+      {(first) => (
+        <>
+          <Table
+            caption="Changes, the newest first"
+            none={isFiltered ? 'No change is like that. Change the search or the kind.' : 'No change yet.'}
+            rows={pages.flat()}
+            rowKey={({ auditId }) => auditId}
+            columns={[
+              { label: 'Action', isShort: true, cell: ({ action }) => wordsOf(action) },
+              {
+                label: 'Who',
+                cell: ({ account, actor }) => [actor, <span class="below">{account}</span>],
+              },
+              { label: 'What', cell: ({ subject }) => subject },
+              { label: 'Details', cell: ({ details }) => detailOf(details) },
+              { label: 'Time', isShort: true, cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
+            ]}
+          />
+          {first.length > 0 && more}
+        </>
+      )}
+    </Shown>
   );
 };
 
 export const AuditPage = () => {
-  const [search, setSearch] = useQuery<string>('search', '');
-  const [kind, setKind] = useQuery<Kind>('kind', '', Object.keys(kinds) as Kind[]);
+  const [search, searchField] = useSearch('Search changes');
+  const [kind, kindField] = useChoice('kind', 'Kind', kinds);
   const query = new URLSearchParams({ search, kind });
   return (
     <Page
@@ -93,11 +85,11 @@ export const AuditPage = () => {
       lead="Who changed what, in the console and on the command line. Rows stay for 400 days."
     >
       <div class="filters">
-        <Search label="Search changes" value={search} onChange={setSearch} />
-        <Choice label="Kind" options={kinds} value={kind} onChange={setKind} />
+        {searchField}
+        {kindField}
         <CsvLink href={`/api/audit.csv?${query.toString()}`} />
       </div>
-      <Rows key={query.toString()} search={search} kind={kind} />
+      <Rows search={search} kind={kind} />
     </Page>
   );
 };

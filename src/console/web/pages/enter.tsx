@@ -51,11 +51,31 @@ const NameField = (props: { readonly label: string; readonly hint?: string }) =>
   />
 );
 
-const NewUserFields = () => (
-  <>
-    <NameField label="Your name" hint="You sign in with it." />
-    <NewPasswordField label="Password" hint="At least 10 characters. Several unrelated words are best." />
-  </>
+/** Makes a user of the link, and signs in. */
+const NewUser = (props: {
+  readonly link: 'claim' | 'acceptInvitation';
+  readonly token: string;
+  readonly submit: string;
+}) => {
+  const { become } = useConsole();
+  const join = async (values: FormData) => {
+    const user = { name: textOf(values, 'name'), password: passwordOf(values, 'password') };
+    become(await call(props.link, { token: props.token, ...user }), '/playground');
+  };
+  return (
+    <Form submit={props.submit} onSubmit={join}>
+      <NameField label="Your name" hint="You sign in with it." />
+      <NewPasswordField label="Password" hint="At least 10 characters. Several unrelated words are best." />
+    </Form>
+  );
+};
+
+/** @param from where the whole link is */
+const Incomplete = ({ from }: { readonly from: string }) => (
+  <Entrance
+    title="The link is incomplete"
+    lead={`Copy the whole link, with the part after #, from the ${from}.`}
+  />
 );
 
 export const SignInPage = () => {
@@ -91,20 +111,9 @@ export const SignInPage = () => {
 };
 
 export const ClaimPage = () => {
-  const { session, become } = useConsole();
+  const { session } = useConsole();
   const token = tokenOfLink();
-  const claim = async (values: FormData) => {
-    const name = textOf(values, 'name');
-    become(await call('claim', { token, name, password: passwordOf(values, 'password') }), '/playground');
-  };
-  if (token === '') {
-    return (
-      <Entrance
-        title="The link is incomplete"
-        lead="Copy the whole link, with the part after #, from the terminal or from the file console-link."
-      />
-    );
-  }
+  if (token === '') return <Incomplete from="terminal or from the file console-link" />;
   return session.claimed ? (
     <Entrance
       title="Set a new password"
@@ -113,38 +122,19 @@ export const ClaimPage = () => {
       <p class="hint">
         A link works once. If you have used this one, <a href="/sign-in">sign in</a>.
       </p>
-      <Form submit="Set password" onSubmit={claim}>
-        <NewUserFields />
-      </Form>
+      <NewUser link="claim" token={token} submit="Set password" />
     </Entrance>
   ) : (
     <Entrance title="Welcome" lead="Choose a name and a password. You become the operator of this service.">
-      <Form submit="Claim this console" onSubmit={claim}>
-        <NewUserFields />
-      </Form>
+      <NewUser link="claim" token={token} submit="Claim this console" />
     </Entrance>
   );
 };
 
 export const AcceptPage = () => {
-  const { become } = useConsole();
   const token = tokenOfLink();
   const invitation = useCall('invitation', token === '' ? null : { token });
-  const accept = async (values: FormData) => {
-    const name = textOf(values, 'name');
-    become(
-      await call('acceptInvitation', { token, name, password: passwordOf(values, 'password') }),
-      '/playground',
-    );
-  };
-  if (token === '') {
-    return (
-      <Entrance
-        title="The link is incomplete"
-        lead="Copy the whole link, with the part after #, from the message you got."
-      />
-    );
-  }
+  if (token === '') return <Incomplete from="message you got" />;
   const { answer, problem } = invitation;
   if (problem?.code === 'notFound')
     return (
@@ -164,13 +154,7 @@ export const AcceptPage = () => {
         answer === undefined ? undefined : `You become ${invitedAs(answer)}. Choose a name and a password.`
       }
     >
-      <Shown of={invitation}>
-        {() => (
-          <Form submit="Join" onSubmit={accept}>
-            <NewUserFields />
-          </Form>
-        )}
-      </Shown>
+      <Shown of={invitation}>{() => <NewUser link="acceptInvitation" token={token} submit="Join" />}</Shown>
     </Entrance>
   );
 };

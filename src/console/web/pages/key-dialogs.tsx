@@ -10,7 +10,7 @@ import { changedIn, Field, numberOf, textOf, useProblemOf } from '../parts/form.
 import { Shown } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
 import { useConsole } from '../session.js';
-import { refresh, useCall } from '../use-call.js';
+import { refresh, useVoices } from '../use-call.js';
 import { SpeakingFields, speakingIn } from './speaking.js';
 
 /** As `<input type="datetime-local">` has it: local time without a zone. */
@@ -18,7 +18,7 @@ const toLocal = (ms: number): string =>
   new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 
 const Voices = ({ chosen }: { readonly chosen: readonly string[] | null }) => {
-  const voices = useCall('voices', {});
+  const voices = useVoices();
   const [isAll, setIsAll] = useState(chosen === null);
   const problem = useProblemOf('voices');
   return (
@@ -30,8 +30,8 @@ const Voices = ({ chosen }: { readonly chosen: readonly string[] | null }) => {
       </label>
       {!isAll && (
         <Shown of={voices}>
-          {({ packs }) => {
-            const installed = packs.flatMap((pack) => pack.voices.map(({ id }) => id));
+          {(all) => {
+            const installed = all.map(({ id }) => id);
             const gone = (chosen ?? []).filter((id) => !installed.includes(id));
             return (
               <div class="choices">
@@ -127,9 +127,8 @@ const waysShown = ['curl', 'WebSocket', 'Node', 'Python', 'LiveKit Agents'];
 
 const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) => {
   const { session } = useConsole();
-  const voices = useCall('voices', {});
   const [title, setTitle] = useState('curl');
-  const [voice] = voices.answer?.packs.flatMap((pack) => pack.voices) ?? [];
+  const [voice] = useVoices().answer ?? [];
   const ways = waysOf({ session, host: hostOf(session), voice: voice?.id ?? 'VOICE', key: secret });
   const way = ways.find((candidate) => candidate.title === title)!;
   return (

@@ -5,8 +5,8 @@ import { call } from '../call.js';
 import { formatDay, formatNumber, formatTime, plural } from '../format.js';
 import { Button } from '../parts/button.js';
 import { ConfirmButton } from '../parts/dialog.js';
-import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
-import { Empty, Page, Shown, Time } from '../parts/page.js';
+import { PageOfAccount } from '../parts/account-choice.js';
+import { Empty, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { useCall } from '../use-call.js';
 import { ChangeKey, CreateKey } from './key-dialogs.js';
@@ -141,13 +141,8 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
 };
 
 /** For operators: the keys of the account that they choose. */
-export const KeysPage = () => {
-  const choice = useAccountChoice();
-  if (choice.account === null) return <NoAccount title="Keys" of={choice} />;
-  const { account } = choice;
-  return (
-    <Page title="Keys" actions={<AccountSelect of={choice} />}>
-      <Keys account={account} key={account.accountId} />
-    </Page>
-  );
-};
+export const KeysPage = () => (
+  <PageOfAccount title="Keys">
+    {(account) => <Keys account={account} key={account.accountId} />}
+  </PageOfAccount>
+);

@@ -2,20 +2,18 @@
 import { useState } from 'preact/hooks';
 import { call } from '../call.js';
 import { formatNumber, plural } from '../format.js';
-import { Choice } from '../parts/form.js';
-import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
+import { PageOfAccount } from '../parts/account-choice.js';
 import { AddWord, HearButton } from '../parts/add-word.js';
 import { ConfirmButton } from '../parts/dialog.js';
-import { Search } from '../parts/filters.js';
-import { Empty, Page, Problem, Shown } from '../parts/page.js';
+import { useChoice, useSearch } from '../parts/filters.js';
+import { Empty, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { useQuery } from '../route.js';
-import { useCall } from '../use-call.js';
+import { useCall, useVoices } from '../use-call.js';
 
 const Words = (props: { readonly accountId: number; readonly voices: readonly string[] }) => {
   const { accountId, voices } = props;
-  const [search, setSearch] = useQuery<string>('search', '');
-  const [voice, setVoice] = useQuery<string>('voice', voices[0] ?? '', voices);
+  const [search, searchField] = useSearch('Search words');
+  const [voice, voiceField] = useChoice('voice', 'Hear with', voices, voices[0] ?? '');
   const [problem, setProblem] = useState<string | null>(null);
   const words = useCall('words', { accountId, search });
   return (
@@ -25,8 +23,8 @@ const Words = (props: { readonly accountId: number; readonly voices: readonly st
         <AddWord accountId={accountId} voice={voice} word="" />
       </section>
       <div class="filters">
-        <Search label="Search words" value={search} onChange={setSearch} />
-        <Choice label="Hear with" options={voices} value={voice} onChange={setVoice} />
+        {searchField}
+        {voiceField}
       </div>
       {problem !== null && <Problem refusal={{ message: problem }} />}
       <Shown of={words}>
@@ -104,25 +102,17 @@ const Words = (props: { readonly accountId: number; readonly voices: readonly st
 };
 
 export const LexiconPage = () => {
-  const choice = useAccountChoice();
-  const voices = useCall('voices', {});
-  if (choice.account === null) return <NoAccount title="Lexicon" of={choice} />;
-  const { accountId } = choice.account;
+  const voices = useVoices();
   return (
-    <Page
+    <PageOfAccount
       title="Lexicon"
       lead="Names and words as this account says them, from the next utterance on."
-      actions={<AccountSelect of={choice} />}
     >
-      <Shown of={voices}>
-        {({ packs }) => (
-          <Words
-            key={accountId}
-            accountId={accountId}
-            voices={packs.flatMap((pack) => pack.voices.map(({ id }) => id))}
-          />
-        )}
-      </Shown>
-    </Page>
+      {({ accountId }) => (
+        <Shown of={voices}>
+          {(all) => <Words key={accountId} accountId={accountId} voices={all.map(({ id }) => id)} />}
+        </Shown>
+      )}
+    </PageOfAccount>
   );
 };

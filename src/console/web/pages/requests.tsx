@@ -14,9 +14,10 @@ import {
 import { Button } from '../parts/button.js';
 import { CopyButton } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
-import { Choice, useAct } from '../parts/form.js';
-import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
-import { More, Table, type Column } from '../parts/table.js';
+import { useChoice } from '../parts/filters.js';
+import { Choice, type Options } from '../parts/form.js';
+import { Empty, Page, Shown, Time } from '../parts/page.js';
+import { Table, usePages, type Column } from '../parts/table.js';
 import { useQuery } from '../route.js';
 import { refresh, useCall } from '../use-call.js';
 import { requestWords } from './request-words.js';
@@ -28,7 +29,11 @@ const ends = {
   stopped: { label: 'Stopped', kind: '' },
 } as const satisfies Record<RequestEnd, object>;
 
-const statuses = [200, 400, 401, 402, 413, 422, 429, 500, 503];
+const statuses: Options<string> = [
+  ['', 'All'],
+  ...Object.entries(ends).map(([end, { label }]) => [end, label] as const),
+  ...['200', '400', '401', '402', '413', '422', '429', '500', '503'],
+];
 
 const milliseconds = (ms: number | null): string =>
   ms === null ? '' : ms < 10 ? `${formatTenths(ms)} ms` : formatMs(ms);
@@ -165,21 +170,16 @@ const columnsOf = (
 /** `accountId` null: all accounts, and requests without a key. */
 export const Requests = ({ accountId }: { readonly accountId: number | null }) => {
   const [key, setKey] = useQuery<string>('key', '');
-  const [status, setStatus] = useQuery<string>('status', '');
+  const [status, statusField, setStatus] = useChoice<string>('status', 'Status', statuses);
   const filter = { keyId: numberIn(key), status: statusIn(status) };
   const asked = useCall('requests', { accountId, ...filter, before: null });
-  const [older, setOlder] = useState<{ readonly of: Answer; readonly pages: readonly Answer[] } | null>(null);
   const [shown, setShown] = useState<RequestRow | null>(null);
-  const { act, refusal, running } = useAct();
   const first = asked.answer;
-  const pages = first === undefined ? [] : [first, ...(older?.of === first ? older.pages : [])];
-  const before = pages.at(-1)?.next ?? null;
-  const more = () =>
-    act(async () => {
-      if (first === undefined) return;
-      const page = await call('requests', { accountId, ...filter, before });
-      setOlder({ of: first, pages: [...pages.slice(1), page] });
-    });
+  const { more, pages } = usePages(
+    first,
+    ({ next }) => call('requests', { accountId, ...filter, before: next }),
+    ({ next }) => next === null,
+  );
   const names = namesIn({
     keys: pages.flatMap(({ keys }) => keys),
     accounts: accountId === null ? pages.flatMap(({ accounts }) => accounts) : [],
@@ -201,19 +201,9 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
           value={key}
           onChange={setKey}
         />
-        <Choice
-          label="Status"
-          options={[
-            ['', 'All'],
-            ...Object.entries(ends).map(([end, { label }]) => [end, label] as const),
-            ...statuses.map((code) => [String(code), String(code)] as const),
-          ]}
-          value={status}
-          onChange={setStatus}
-        />
+        {statusField}
         <Button label="Refresh" onClick={refresh} />
       </div>
-      {refusal !== null && <Problem refusal={refusal} />}
       <Shown of={asked}>
         {() =>
           rows.length === 0 ? (
@@ -254,7 +244,7 @@ export const Requests = ({ accountId }: { readonly accountId: number | null }) =
                   columns={columnsOf(names, setShown)}
                 />
               </div>
-              <More isEnd={before === null} running={running} onMore={more} />
+              {more}
             </>
           )
         }

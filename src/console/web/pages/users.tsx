@@ -1,5 +1,4 @@
 /** The users of an account, or the operators: who they are, invitations, removal. */
-import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Invited, InvitationLink } from '../../contract.js';
 import { call } from '../call.js';
@@ -7,7 +6,7 @@ import { formatDay, formatNumber, formatTime } from '../format.js';
 import { Button } from '../parts/button.js';
 import { ConfirmButton, SecretDialog } from '../parts/dialog.js';
 import { useAct } from '../parts/form.js';
-import { Empty, Problem, Shown, Time } from '../parts/page.js';
+import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
@@ -16,36 +15,8 @@ import { refresh, useCall } from '../use-call.js';
 export const invitedAs = ({ account }: Invited): string =>
   account === null ? 'an operator of this service' : `a user of the account ${account}`;
 
-/** `accountId` null: the operators. */
-export const useInvitation = (accountId: number | null) => {
-  const [link, setLink] = useState<InvitationLink | null>(null);
-  const { act, refusal, running } = useAct();
-  const invite = () =>
-    void act(async () => {
-      setLink(await call('invite', { accountId }));
-      await refresh();
-    });
-  return {
-    button: (
-      <Button
-        kind="primary"
-        label={accountId === null ? 'Invite an operator' : 'Invite a user'}
-        isOff={running}
-        onClick={invite}
-      />
-    ),
-    problem: refusal !== null && <Problem refusal={refusal} />,
-    dialog: link !== null && (
-      <SecretDialog title="Send this link" label="Link" secret={link.url} onClose={() => setLink(null)}>
-        The person who opens it chooses a name and a password, and becomes {invitedAs(link)}. It works once,
-        until <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
-      </SecretDialog>
-    ),
-  };
-};
-
 /** For operators. Nothing while no invitation is open. */
-export const OpenInvitations = ({ accountId }: { readonly accountId: number | null }) => {
+const OpenInvitations = ({ accountId }: { readonly accountId: number | null }) => {
   const { answer } = useCall('invitations', { accountId });
   const last = answer?.at(-1);
   if (answer === undefined || last === undefined) return null;
@@ -68,18 +39,19 @@ export const OpenInvitations = ({ accountId }: { readonly accountId: number | nu
   );
 };
 
-export const UserTable = (props: {
-  readonly accountId: number | null;
-  readonly empty: ComponentChildren;
-}) => {
+const UserTable = ({ accountId }: { readonly accountId: number | null }) => {
   const me = useUser();
-  const users = useCall('users', { accountId: props.accountId });
+  const users = useCall('users', { accountId });
   return (
     <Shown of={users}>
       {(rows) => (
         <Table
           caption="Users"
-          none={props.empty}
+          none={
+            <Empty title="No users yet">
+              Invite the people who own this account. They then manage its keys themselves.
+            </Empty>
+          }
           rows={rows}
           rowKey={({ userId }) => userId}
           columns={[
@@ -127,28 +99,48 @@ export const UserTable = (props: {
   );
 };
 
-export const Users = ({ accountId }: { readonly accountId: number }) => {
+/** `accountId` null: the operators. */
+export const Users = ({ accountId }: { readonly accountId: number | null }) => {
   const isOperator = useUser().role === 'operator';
-  const invitation = useInvitation(accountId);
+  const [link, setLink] = useState<InvitationLink | null>(null);
+  const { act, refusal, running } = useAct();
+  const invite = () =>
+    act(async () => {
+      setLink(await call('invite', { accountId }));
+      await refresh();
+    });
   return (
     <>
       {isOperator && (
         <div class="between">
-          <p class="muted">Users see the keys, usage and playground of this account.</p>
-          {invitation.button}
+          <p class="muted">
+            {accountId === null
+              ? 'Operators manage all accounts and this service.'
+              : 'Users see the keys, usage and playground of this account.'}
+          </p>
+          <Button
+            kind="primary"
+            label={accountId === null ? 'Invite an operator' : 'Invite a user'}
+            isOff={running}
+            onClick={invite}
+          />
         </div>
       )}
-      {invitation.problem}
-      <UserTable
-        accountId={accountId}
-        empty={
-          <Empty title="No users yet">
-            Invite the people who own this account. They then manage its keys themselves.
-          </Empty>
-        }
-      />
+      {refusal !== null && <Problem refusal={refusal} />}
+      <UserTable accountId={accountId} />
       {isOperator && <OpenInvitations accountId={accountId} />}
-      {invitation.dialog}
+      {link !== null && (
+        <SecretDialog title="Send this link" label="Link" secret={link.url} onClose={() => setLink(null)}>
+          The person who opens it chooses a name and a password, and becomes {invitedAs(link)}. It works once,
+          until <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
+        </SecretDialog>
+      )}
     </>
   );
 };
+
+export const OperatorsPage = () => (
+  <Page title="Operators">
+    <Users accountId={null} />
+  </Page>
+);

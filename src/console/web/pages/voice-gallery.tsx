@@ -2,14 +2,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VoiceView } from '../../contract.js';
 import { formatNumber, formatRatio, formatTenths, plural } from '../format.js';
-import { Choice } from '../parts/form.js';
 import { Button } from '../parts/button.js';
 import { CopyButton } from '../parts/copy.js';
-import { Search } from '../parts/filters.js';
+import { useChoice, useSearch } from '../parts/filters.js';
 import { Icon } from '../parts/icon.js';
 import { Empty, Problem } from '../parts/page.js';
 import { speechOf } from '../playground/problems.js';
-import { useQuery } from '../route.js';
 import { toRefusal } from '../use-call.js';
 
 const languageOf = (tag: string): string => {
@@ -39,7 +37,7 @@ const withVariants = (voices: readonly VoiceView[]): readonly Shown[] => {
     .map((voice) => ({ ...voice, variants: voices.filter((other) => baseOf(other) === voice.id) }));
 };
 
-const sexes = { female: 'Female', male: 'Male' } as const;
+const sexes = { '': 'All', female: 'Female', male: 'Male' } as const;
 
 /** How many times as fast as speech. */
 const speedOf = (realTimeFactor: number): string => {
@@ -110,11 +108,14 @@ const Variant = (props: {
 
 export const VoiceGallery = ({ voices }: { readonly voices: readonly VoiceView[] }) => {
   const { play, playing, problem, stop } = useSamples();
-  const [text, setText] = useQuery<string>('search', '');
-  const [chosenLanguage, setLanguage] = useQuery<string>('language', '');
-  const [chosenSex, setSex] = useQuery<string>('sex', '');
   const all = withVariants(voices);
   const languages = Object.fromEntries(all.map(({ language }) => [language, languageOf(language)]));
+  const [text, searchField, setText] = useSearch('Name or description');
+  const [chosenLanguage, languageField, setLanguage] = useChoice<string>('language', 'Language', {
+    '': 'All',
+    ...languages,
+  });
+  const [chosenSex, sexField, setSex] = useChoice('sex', 'Sex', sexes);
   const wanted = text.toLowerCase();
   const found = all.filter(
     ({ description, id, language, pack, sex }) =>
@@ -126,14 +127,9 @@ export const VoiceGallery = ({ voices }: { readonly voices: readonly VoiceView[]
     <div class="stack">
       {problem !== null && <Problem refusal={{ message: problem }} />}
       <div class="filters" role="search">
-        <Search label="Name or description" value={text} onChange={setText} />
-        <Choice
-          label="Language"
-          options={{ '': 'All', ...languages }}
-          value={chosenLanguage}
-          onChange={setLanguage}
-        />
-        <Choice label="Sex" options={{ '': 'All', ...sexes }} value={chosenSex} onChange={setSex} />
+        {searchField}
+        {languageField}
+        {sexField}
       </div>
       <p class="hint" role="status">
         {found.length === all.length

@@ -1,13 +1,15 @@
-/** Filters of a list. The address has them: see `useQuery`. */
+/** Filters of a list: for each its value, its field, and what sets it. The address has them: see `useQuery`. */
 import { useEffect, useRef } from 'preact/hooks';
 import { csvRecord } from '../../../api/csv.js';
+import { useQuery } from '../route.js';
 import { Button } from './button.js';
+import { Choice, entriesOf, type Options } from './form.js';
 import { Icon } from './icon.js';
 
 /** While a user types, nothing is asked. */
 const restMs = 250;
 
-export const Search = (props: {
+const Search = (props: {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
@@ -36,6 +38,27 @@ export const Search = (props: {
       }}
     />
   );
+};
+
+export const useSearch = (label: string) => {
+  const [search, setSearch] = useQuery<string>('search', '');
+  return [search, <Search label={label} value={search} onChange={setSearch} />, setSearch] as const;
+};
+
+/** @param fallback leaves no trace in the address: the first option, if it is absent */
+export const useChoice = <Value extends string>(
+  name: string,
+  label: string,
+  options: Options<Value>,
+  fallback?: Value,
+) => {
+  const values = entriesOf(options).map(([value]) => value);
+  const [value, setValue] = useQuery(name, fallback ?? values[0]!, values);
+  return [
+    value,
+    <Choice label={label} options={options} value={value} onChange={setValue} />,
+    setValue,
+  ] as const;
 };
 
 /** Saves a file that the page makes. */

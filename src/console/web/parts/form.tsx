@@ -152,10 +152,15 @@ export const TextField = ({
 );
 
 /** Values with their labels, or values that are their labels. A list, if numbers are among the values: a record would put them first. */
-type Options<Value extends string> = Readonly<Record<Value, string>> | Listed<Value>;
+export type Options<Value extends string> = Readonly<Record<Value, string>> | Listed<Value>;
 type Listed<Value extends string> = readonly (Value | readonly [Value, string])[];
 const isListed = <Value extends string>(options: Options<Value>): options is Listed<Value> =>
   Array.isArray(options);
+
+export const entriesOf = <Value extends string>(options: Options<Value>) =>
+  isListed(options)
+    ? options.map((option) => (typeof option === 'string' ? ([option, option] as const) : option))
+    : (Object.entries(options) as [Value, string][]);
 
 /** A labelled choice of one of a few values. */
 export const Choice = <Value extends string>(
@@ -168,14 +173,11 @@ export const Choice = <Value extends string>(
   },
 ) => {
   const { hint, label, name = '', onChange, options } = props;
-  const entries = isListed(options)
-    ? options.map((option) => (typeof option === 'string' ? ([option, option] as const) : option))
-    : Object.entries<string>(options);
   return (
     <Labelled name={name} label={label} hint={hint}>
       {(control) => (
         <select {...control} onChange={({ currentTarget }) => onChange?.(currentTarget.value as Value)}>
-          {entries.map(([value, text]) => (
+          {entriesOf(options).map(([value, text]) => (
             // A value of the select itself would be set again with each drawing of a form.
             <option key={value} value={value} selected={value === props.value}>
               {text}

@@ -2,6 +2,8 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { formatNumber } from '../format.js';
 import { Button } from './button.js';
+import { useAct } from './form.js';
+import { Problem } from './page.js';
 
 export interface Column<Row> {
   readonly label: string;
@@ -110,17 +112,38 @@ export const Table = <Row,>(props: {
   );
 };
 
-/** Below a table that has only the first rows. */
-export const More = (props: {
-  readonly isEnd: boolean;
-  readonly running: boolean;
-  readonly onMore: () => unknown;
-}) => (
-  <p>
-    {props.isEnd ? (
-      <span class="muted">No older ones.</span>
-    ) : (
-      <Button label="Show more" isOff={props.running} onClick={() => props.onMore()} />
-    )}
-  </p>
-);
+/**
+ * The pages of a list whose call answers with one page: the first, which is asked again like any answer, and those that a user
+ * asked for.
+ *
+ * @param ask gets the page after another
+ */
+export const usePages = <Answer,>(
+  first: Answer | undefined,
+  ask: (last: Answer) => Promise<Answer>,
+  isLast: (page: Answer) => boolean,
+): { readonly pages: readonly Answer[]; readonly more: ComponentChildren } => {
+  const [older, setOlder] = useState<{ readonly of: Answer; readonly pages: readonly Answer[] } | null>(null);
+  const { act, refusal, running } = useAct();
+  const pages = first === undefined ? [] : [first, ...(older?.of === first ? older.pages : [])];
+  const last = pages.at(-1);
+  if (first === undefined || last === undefined) return { pages, more: null };
+  const onMore = () =>
+    act(async () => {
+      const page = await ask(last);
+      setOlder({ of: first, pages: [...pages.slice(1), page] });
+    });
+  const more = (
+    <>
+      {refusal !== null && <Problem refusal={refusal} />}
+      <p>
+        {isLast(last) ? (
+          <span class="muted">No older ones.</span>
+        ) : (
+          <Button label="Show more" isOff={running} onClick={onMore} />
+        )}
+      </p>
+    </>
+  );
+  return { pages, more };
+};

@@ -7,20 +7,15 @@ interface Tab {
   readonly content: () => ComponentChildren;
 }
 
-/** The tab that the address names: an index, and what selects another. */
-export const useTab = (labels: readonly string[]): readonly [number, (index: number) => void] => {
-  const [tab, setTab] = useQuery('tab', labels[0]!, labels);
-  return [labels.indexOf(tab), (index) => setTab(labels[index]!, { isStep: true })];
-};
-
-/** A tab is drawn when it is first shown, and stays: its text and its audio survive a look at another tab. */
-export const Tabs = (props: {
-  readonly label: string;
-  readonly tabs: readonly Tab[];
-  readonly selected: number;
-  readonly onSelect: (index: number) => void;
-}) => {
-  const { onSelect, selected, tabs } = props;
+/**
+ * The address names the tab that is shown. A tab is drawn when it is first shown, and stays: its text and its audio survive a
+ * look at another tab.
+ */
+export const Tabs = ({ label, tabs }: { readonly label: string; readonly tabs: readonly Tab[] }) => {
+  const labels = tabs.map((tab) => tab.label);
+  const [shownLabel, setLabel] = useQuery('tab', labels[0]!, labels);
+  const selected = labels.indexOf(shownLabel);
+  const onSelect = (index: number) => setLabel(labels[index]!, { isStep: true });
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
   const shown = useRef(new Set<number>()).current.add(selected);
@@ -40,10 +35,10 @@ export const Tabs = (props: {
   };
   return (
     <>
-      <div class="tabs" role="tablist" aria-label={props.label} ref={list} onKeyDown={onKeyDown}>
-        {tabs.map(({ label }, index) => (
+      <div class="tabs" role="tablist" aria-label={label} ref={list} onKeyDown={onKeyDown}>
+        {labels.map((one, index) => (
           <button
-            key={label}
+            key={one}
             type="button"
             role="tab"
             id={`${id}-tab-${index}`}
@@ -52,19 +47,19 @@ export const Tabs = (props: {
             tabIndex={index === selected ? 0 : -1}
             onClick={() => onSelect(index)}
           >
-            {label}
+            {one}
           </button>
         ))}
       </div>
-      {tabs.map(({ content, label }, index) => (
+      {tabs.map((tab, index) => (
         <div
-          key={label}
+          key={tab.label}
           role="tabpanel"
           id={`${id}-panel-${index}`}
           aria-labelledby={`${id}-tab-${index}`}
           hidden={index !== selected}
         >
-          {shown.has(index) && content()}
+          {shown.has(index) && tab.content()}
         </div>
       ))}
     </>

@@ -1,13 +1,12 @@
 /** The playground: hear the service in the browser. */
 import { useState } from 'preact/hooks';
 import type { AccountView, VoiceView } from '../../contract.js';
-import { plural } from '../format.js';
-import { AccountSelect, NoAccount, useAccountChoice } from '../parts/account-choice.js';
-import { Empty, Page, Shown } from '../parts/page.js';
-import { Tabs, useTab } from '../parts/tabs.js';
-import { AddCredit } from '../pages/credit.js';
+import { PageOfAccount } from '../parts/account-choice.js';
+import { Empty, Shown } from '../parts/page.js';
+import { Tabs } from '../parts/tabs.js';
+import { AddCredit, creditsLeft } from '../pages/credit.js';
 import { useUser } from '../session.js';
-import { refresh, useCall } from '../use-call.js';
+import { refresh, useVoices } from '../use-call.js';
 import { RequestTab } from './request-tab.js';
 import { SocketTab } from './socket-tab.js';
 
@@ -15,14 +14,11 @@ import { SocketTab } from './socket-tab.js';
 const PlaygroundTabs = (props: { readonly account: AccountView; readonly voices: readonly VoiceView[] }) => {
   const { account, voices } = props;
   const wanted = new URLSearchParams(location.search).get('voice');
-  const [selected, setSelected] = useTab(['Request', 'Conversation']);
   const [voice, setVoice] = useState(voices.find(({ id }) => id === wanted)?.id ?? voices[0]?.id ?? '');
   const shared = { account, voices, voice, onVoice: setVoice, onSpoken: () => void refresh() };
   return (
     <Tabs
       label="Playground"
-      selected={selected}
-      onSelect={setSelected}
       tabs={[
         { label: 'Request', content: () => <RequestTab {...shared} /> },
         { label: 'Conversation', content: () => <SocketTab {...shared} /> },
@@ -59,33 +55,29 @@ const AccountProblem = ({ account }: { readonly account: AccountView }) => {
 };
 
 export const PlaygroundPage = () => {
-  const voices = useCall('voices', {});
-  const choice = useAccountChoice();
-  if (choice.account === null) return <NoAccount title="Playground" of={choice} />;
-  const { account } = choice;
-  const { accountId, balance, metered } = account;
+  const voices = useVoices();
   return (
-    <Page
+    <PageOfAccount
       title="Playground"
       lead="Hear your text as it streams. It costs the same as a request with a key."
-      actions={
-        <div class="row">
-          <AccountSelect of={choice} />
-          <span class="hint">{metered ? `${plural(balance, 'credit')} left` : 'Not metered'}</span>
-        </div>
-      }
+      about={(account) => <span class="hint">{creditsLeft(account)}</span>}
     >
-      <AccountProblem account={account} />
-      <Shown of={voices}>
-        {({ packs }) => {
-          const all = packs.flatMap((pack) => pack.voices);
-          return all.length === 0 ? (
-            <Empty title="No voice is loaded">An operator can add a voice pack and reload the voices.</Empty>
-          ) : (
-            <PlaygroundTabs key={accountId} account={account} voices={all} />
-          );
-        }}
-      </Shown>
-    </Page>
+      {(account) => (
+        <>
+          <AccountProblem account={account} />
+          <Shown of={voices}>
+            {(all) =>
+              all.length === 0 ? (
+                <Empty title="No voice is loaded">
+                  An operator can add a voice pack and reload the voices.
+                </Empty>
+              ) : (
+                <PlaygroundTabs key={account.accountId} account={account} voices={all} />
+              )
+            }
+          </Shown>
+        </>
+      )}
+    </PageOfAccount>
   );
 };
