@@ -5,19 +5,6 @@ import { fileURLToPath } from 'node:url';
 
 const web = fileURLToPath(new URL('../src/console/web', import.meta.url));
 
-/** By the path of a page: the source that comes when it is shown. A visit that begins there preloads it. */
-const laterFiles = { '/docs': 'docs/docs.tsx', '/live': 'pages/plots.ts', '/usage': 'pages/plots.ts' };
-
-/** @returns {Set<string>} the files that a file imports in these ways, and those that they import */
-const importedBy = (path, outputs, kinds, found = new Set()) => {
-  for (const { kind, path: imported } of outputs[path].imports) {
-    if (!kinds.includes(kind) || found.has(imported)) continue;
-    found.add(imported);
-    importedBy(imported, outputs, kinds, found);
-  }
-  return found;
-};
-
 /**
  * @param {string} folder where they go
  * @returns {Promise<string>} what is wrong in the sources; empty if they are bundled
@@ -32,9 +19,7 @@ export const bundlePage = async (folder) => {
       entryPoints: ['main.tsx', 'style.css'],
       outdir: join(folder, 'assets'),
       entryNames: '[name]-[hash]',
-      chunkNames: '[name]-[hash]',
       bundle: true,
-      splitting: true,
       format: 'esm',
       target: 'es2022',
       minify: true,
@@ -47,23 +32,11 @@ export const bundlePage = async (folder) => {
     return (await formatMessages(error.errors, { kind: 'error' })).join('');
   }
   const { outputs } = metafile;
-  const outputOf = (source) => Object.keys(outputs).find((path) => outputs[path].entryPoint === source);
-  const urlOf = (path) => `/assets/${basename(path)}`;
-  const main = outputOf('main.tsx');
-  // The browser asks for them at once, and not after it has read the files that import them.
-  const first = importedBy(main, outputs, ['import-statement']);
-  const linksOf = (paths) =>
-    [...paths].map((path) => `    <link rel="modulepreload" href="${urlOf(path)}" />\n`).join('');
-  const later = Object.entries(laterFiles).map(([page, source]) => {
-    const path = outputOf(source);
-    const all = importedBy(path, outputs, ['import-statement', 'dynamic-import'], new Set([path]));
-    return [page, linksOf([...all].filter((file) => file !== main && !first.has(file)))];
-  });
-  writeFileSync(join(folder, 'preloads.json'), JSON.stringify(Object.fromEntries(later)));
+  const urlOf = (source) =>
+    `/assets/${basename(Object.keys(outputs).find((path) => outputs[path].entryPoint === source))}`;
   const html = readFileSync(join(web, 'index.html'), 'utf8')
-    .replace('/style.css', urlOf(outputOf('style.css')))
-    .replace('/main.tsx', urlOf(main))
-    .replace('    <script', `${linksOf(first)}    <script`);
+    .replace('/style.css', urlOf('style.css'))
+    .replace('/main.tsx', urlOf('main.tsx'));
   writeFileSync(join(folder, 'index.html'), html);
   return '';
 };

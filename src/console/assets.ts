@@ -12,16 +12,11 @@ import type { SessionState } from './contract.js';
 import type { Gate } from './gate.js';
 
 const INDEX = 'index.html';
-/** By the path of a page: links to the files that this page needs besides those of every page. */
-const PRELOADS = 'preloads.json';
 
 const contentTypes: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-  '.png': 'image/png',
-  '.woff2': 'font/woff2',
 };
 
 /** Below it, a file's name holds the hash of its content. */
@@ -61,7 +56,7 @@ const withSession = (page: string, state: SessionState): string => {
   return page.replace(SESSION_PLACE, () => `<meta name="session" content="${content}" />`);
 };
 
-/** The page of `web/theme.ts` sets this cookie. With the choice in the page, the browser shows no other colours first. */
+/** The page (`web/shell.tsx`) sets this cookie. With the choice in the page, the browser shows no other colours first. */
 const withTheme = (page: string, { cookie }: Pick<RequestHead, 'cookie'>): string => {
   const theme = /(?:^|;)\s*syrinx-theme=(light|dark)\s*(?:;|$)/.exec(cookie)?.[1];
   return theme === undefined ? page : page.replace('content="light dark"', `content="${theme}"`);
@@ -89,32 +84,21 @@ export const readPage = (
     contentType: 'text/html; charset=utf-8',
     headers: [],
   };
-  const pageWith = (ownLinks: string): Handler => {
-    const pageFor = async (exchange: Exchange, head: RequestHead): Promise<Reply> => {
-      const state = await sessionOf(exchange, head);
-      const page = withTheme(index.body.toString(), head);
-      const whole = state === null ? page : withSession(page, state).replace('    <script', `${ownLinks}$&`);
-      return { status: 200, ...index, body: Buffer.from(whole) };
-    };
-    return (exchange, head) => {
+  const pageFor = async (exchange: Exchange, head: RequestHead): Promise<Reply> => {
+    const state = await sessionOf(exchange, head);
+    const page = withTheme(index.body.toString(), head);
+    return { status: 200, ...index, body: Buffer.from(state === null ? page : withSession(page, state)) };
+  };
+  const files = [...assets].filter(([path]) => path !== INDEX);
+  return {
+    routes: files.map(([path, asset]) => ({ path: `/${path}`, method: 'get', handler: serve(asset) })),
+    // For every other path: its script chooses what to show. Methods other than GET are answered 404.
+    page: (exchange, head) => {
       const refusal = gate.refusePage(head);
       if (exchange.method !== 'get' && exchange.method !== 'head')
         reply(exchange, exchange.services.errors.notFound);
       else if (refusal !== null) replyRefusal(exchange, refusal);
       else replyWhenDone(exchange, pageFor(exchange, head));
-    };
-  };
-  const preloadsPath = join(folder, PRELOADS);
-  const preloads = existsSync(preloadsPath) ? readFileSync(preloadsPath, 'utf8') : '{}';
-  const linksByPath = JSON.parse(preloads) as Readonly<Record<string, string>>;
-  const handlers = [
-    ...[...assets].map(([path, asset]) => [`/${path}`, serve(asset)] as const),
-    ...Object.entries(linksByPath).map(([path, links]) => [path, pageWith(links)] as const),
-  ].filter(([path]) => path !== `/${INDEX}`);
-  return {
-    // One for each file, and for each page with files of its own.
-    routes: handlers.map(([path, handler]) => ({ path, method: 'get', handler })),
-    // For every other path: its script chooses what to show. Methods other than GET are answered 404.
-    page: pageWith(''),
+    },
   };
 };

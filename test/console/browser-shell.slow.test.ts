@@ -33,8 +33,8 @@ t.test('a user finds and keeps what the page shows, live and of the past', { ski
 
     await ada.page.goto('/live');
     const chart = (name: string) => ada.page.getByRole('img', { name });
-    await chart('First audio, last hour').locator('canvas').waitFor();
-    t.ok(await until(async () => (await ada.page.locator('canvas').count()) === 4));
+    await chart('First audio, last hour').locator('svg').waitFor();
+    t.equal(await ada.page.locator('.plot svg').count(), 4);
     t.match(
       await chart('First audio').getAttribute('aria-label'),
       /\. Until \d\d:\d\d:\d\d\. .*p95: .*, [\d,]+ ms at most/,
@@ -52,7 +52,7 @@ t.test('a user finds and keeps what the page shows, live and of the past', { ski
 
     const figure = ada.page.locator('figure', { has: chart('Capacity in use') });
     t.match(await figure.innerText(), /Above 100% new speech is refused/);
-    const over = figure.locator('.u-over');
+    const over = figure.locator('.plot svg');
     const { height = 0 } = (await over.boundingBox()) ?? {};
     await over.hover({ position: { x: 2, y: height / 2 } });
     const [firstMs] = (await ask(ada.page, 'history', { range: 'hour' })).atMs;

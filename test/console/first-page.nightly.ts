@@ -107,7 +107,7 @@ t.test('the first page can be used soon', { skip: noBrowser }, async (t) => {
     'sign-in': ['/sign-in', 'input[name=password]', {}],
     playground: ['/', speak, { cookies }],
     requests: ['/requests', '.requests tbody tr', { cookies }],
-    live: ['/live', 'canvas', { cookies }],
+    live: ['/live', '.plot svg', { cookies }],
     'playground, second visit': ['/', speak, { cookies, isSecondVisit: true }],
   };
   for (const [name, visit] of Object.entries(visits)) {

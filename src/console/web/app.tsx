@@ -3,7 +3,6 @@ import type { FunctionComponent } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import type { Refusal, SessionState, User } from '../contract.js';
 import { call, onSignedOut } from './call.js';
-import { lazyPage } from './parts/lazy.js';
 import { Empty, Page, Problem, Waiting } from './parts/page.js';
 import { Toast } from './parts/toast.js';
 import { AccountPage } from './pages/account.js';
@@ -21,12 +20,11 @@ import { OperatorsPage } from './pages/users.js';
 import { VoicesPage } from './pages/voices.js';
 import { PlaygroundPage } from './playground/playground.js';
 import { ConnectPage } from './connect/connect.js';
+import { DocsPage } from './docs/docs.js';
 import { navigate, usePath } from './route.js';
 import { ConsoleContext } from './session.js';
 import { Shell } from './shell.js';
 import { forgetAnswers, toRefusal } from './use-call.js';
-
-const DocsPage = lazyPage(async () => (await import('./docs/docs.js')).DocsPage);
 
 const entrances = { '/sign-in': SignInPage, '/claim': ClaimPage, '/invite': AcceptPage };
 

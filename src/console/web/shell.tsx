@@ -8,7 +8,6 @@ import { Brand, Icon, type IconName } from './parts/icon.js';
 import { Switch } from './parts/switch.js';
 import { showToast } from './parts/toast.js';
 import { useConsole } from './session.js';
-import { useTheme, type Theme } from './theme.js';
 import { toRefusal, useCall } from './use-call.js';
 
 interface PageLink {
@@ -17,7 +16,25 @@ interface PageLink {
   readonly icon: IconName;
 }
 
+/**
+ * Light, dark, or as the system. The meta element of the page decides; `light-dark()` in the styles follows it. A cookie
+ * keeps the choice, so that the server writes it into the page and no wrong colour is ever shown.
+ */
+const schemes = { light: 'light', dark: 'dark', system: 'light dark' } as const;
+type Theme = keyof typeof schemes;
 const themes = { light: 'Light', dark: 'Dark', system: 'System' } as const satisfies Record<Theme, string>;
+
+const keptSeconds = 400 * 86_400;
+const meta = document.querySelector<HTMLMetaElement>('meta[name=color-scheme]')!;
+
+const currentTheme = (): Theme =>
+  (Object.keys(schemes) as Theme[]).find((theme) => schemes[theme] === meta.content) ?? 'system';
+
+const chooseTheme = (theme: Theme): void => {
+  meta.content = schemes[theme];
+  const seconds = theme === 'system' ? 0 : keptSeconds;
+  document.cookie = `syrinx-theme=${theme}; Path=/; Max-Age=${seconds}; SameSite=Strict`;
+};
 
 /** In groups: speech, its accounts, the service, programs. */
 const linksOf = ({ role, accountId }: User): readonly (readonly PageLink[])[] => {
@@ -70,7 +87,7 @@ export const Shell = (props: {
   const [isOpen, setIsOpen] = useState(false);
   const { become } = useConsole();
   useEffect(() => setIsOpen(false), [path]);
-  const [theme, setTheme] = useTheme();
+  const [theme, setTheme] = useState(currentTheme);
   const alerts = useCall('alerts', { accountId: user.accountId }).answer ?? [];
   const count = alerts.length;
   const alertBadge = `badge ${alerts.some(({ cause }) => cause === 'credit.out') ? 'bad' : 'warn'}`;
@@ -130,7 +147,16 @@ export const Shell = (props: {
               <Icon name="leave" />
               Sign out
             </button>
-            <Switch name="theme" label="Colours" options={themes} value={theme} onChange={setTheme} />
+            <Switch
+              name="theme"
+              label="Colours"
+              options={themes}
+              value={theme}
+              onChange={(chosen) => {
+                chooseTheme(chosen);
+                setTheme(chosen);
+              }}
+            />
           </div>
         </nav>
       </header>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { HistoryPoint, HistoryView, LiveView } from '../../contract.js';
 import {
   formatBytes,
@@ -15,8 +15,7 @@ import {
   plural,
 } from '../format.js';
 import { Page, Waiting } from '../parts/page.js';
-import { PlotFigure } from './plot-figure.js';
-import type { Plot, PlotValues } from './plots.js';
+import { Plot } from './plot.js';
 import { Switch } from '../parts/switch.js';
 import { Table } from '../parts/table.js';
 import { Tiles } from '../parts/tiles.js';
@@ -36,7 +35,7 @@ const list = (counts: Readonly<Record<string, number>>, name = (key: string): st
 const ranges = { hour: 'Last hour', day: 'Last day', week: 'Last week' } as const;
 type Range = keyof typeof ranges;
 const dayMs = 86_400_000;
-const spanSeconds = { hour: 3_600, day: 86_400, week: 7 * 86_400 } as const satisfies Record<Range, number>;
+const rangeMs = { hour: dayMs / 24, day: dayMs, week: 7 * dayMs } as const satisfies Record<Range, number>;
 
 type Values = Exclude<keyof HistoryPoint, 'atMs' | 'seconds'>;
 
@@ -91,59 +90,45 @@ const charts: readonly Chart[] = [
   },
 ];
 
+/** A chart shows at least this part of its range. */
+const rangeParts = 12;
+
 const ChartView = (props: {
   readonly chart: Chart;
   readonly past: HistoryView;
   readonly range: Range;
+  readonly point: number | null;
+  readonly onPoint: (index: number | null) => void;
   readonly children?: ComponentChildren;
 }) => {
-  const { chart, past, range } = props;
-  const plot = useRef<Plot | null>(null);
-  const [point, setPoint] = useState<number | null>(null);
-  const names = Object.keys(chart.lines) as Values[];
-  const data = useMemo(() => {
-    const values = names.map((name) => past.atMs.map((_, index) => valueAt(past, name, index)));
-    return [past.atMs.map((ms) => (ms ?? 0) / 1_000), ...values] satisfies PlotValues;
-  }, [past]);
-  const newest = useRef(data);
-  newest.current = data;
-  useEffect(() => plot.current?.set(data), [data]);
-  const shown = point ?? past.atMs.length - 1;
-  const atMs = past.atMs[shown];
-  const format = Date.now() - (atMs ?? 0) < dayMs ? formatClock : formatSecond;
-  const until = typeof atMs === 'number' ? `Until ${format(atMs)}` : 'No data yet';
-  const legend = names.map((name, index) => {
-    const value = valueAt(past, name, shown);
-    return [
-      chart.lines[name] ?? '',
-      chart.colors[index] ?? '',
-      value === null ? '–' : chart.format(value),
-    ] as const;
+  const { chart, past, point, range } = props;
+  const { about, colors, format, highestMin, lines, title } = chart;
+  const timesMs = past.atMs.map((ms) => ms ?? 0);
+  const shown = point ?? timesMs.length - 1;
+  const shownMs = timesMs[shown];
+  const formatAt = Date.now() - (shownMs ?? 0) < dayMs ? formatClock : formatSecond;
+  const until = shownMs === undefined ? 'No data yet' : `Until ${formatAt(shownMs)}`;
+  const series = Object.entries(lines).map(([name, label], index) => {
+    const values = timesMs.map((_, at) => valueAt(past, name as Values, at));
+    const value = values[shown] ?? null;
+    return { label, color: colors[index]!, values, shown: value === null ? '–' : format(value) };
   });
-  const most = (index: number): number => Math.max(...data[index + 1]!.map((value) => value ?? 0), 0);
-  const summary = legend.map(
-    ([name, , value], index) => `${name}: ${value}, ${chart.format(most(index))} at most`,
-  );
+  const summary = series.map(({ label, shown: value, values }) => {
+    const most = Math.max(...values.map((one) => one ?? 0), 0);
+    return `${label}: ${value}, ${format(most)} at most`;
+  });
+  const toMs = timesMs.at(-1) ?? Date.now();
+  // After a start, what there is fills the chart, but it is not drawn out of measure.
+  const firstMs = Math.min(timesMs[0] ?? toMs, toMs - rangeMs[range] / rangeParts);
   return (
-    <PlotFigure
-      title={chart.title}
-      about={chart.about}
-      label={`${chart.title}, ${ranges[range].toLowerCase()}. ${until}. ${summary.join('. ')}.`}
-      legend={legend}
+    <Plot
+      {...{ title, about, timesMs, toMs, series, highestMin, format, point, onPoint: props.onPoint }}
+      label={`${title}, ${ranges[range].toLowerCase()}. ${until}. ${summary.join('. ')}.`}
       at={until}
-      of={range}
-      draw={({ drawLines }, box) => {
-        const options = { ...chart, spanSeconds: spanSeconds[range], onPoint: setPoint };
-        const made = drawLines(box, newest.current, options);
-        plot.current = made;
-        return () => {
-          made.close();
-          plot.current = null;
-        };
-      }}
+      fromMs={Math.max(firstMs, toMs - rangeMs[range])}
     >
       {props.children}
-    </PlotFigure>
+    </Plot>
   );
 };
 
@@ -244,8 +229,8 @@ export const LivePage = () => {
   const last = useRef<{ readonly past: HistoryView; readonly range: Range } | null>(null);
   if (past !== undefined) last.current = { past, range };
   const shown = last.current;
-  // The calls are on their way: meanwhile the browser reads the code of the charts. A failure is shown by each chart.
-  useLayoutEffect(() => void import('./plots.js').catch(() => undefined), []);
+  // Under the pointer, in all charts.
+  const [point, setPoint] = useState<number | null>(null);
   const { state, view } = live;
   const { label, kind } = states[state];
   const refusals = list(view?.refusals ?? {}, (reason) => formatName(reason).toLowerCase());
@@ -282,7 +267,7 @@ export const LivePage = () => {
           <Days past={days} />
           <div class="cells charts">
             {charts.map((chart) => (
-              <ChartView key={chart.title} chart={chart} {...shown}>
+              <ChartView key={chart.title} chart={chart} {...shown} point={point} onPoint={setPoint}>
                 {'refusals' in chart.lines && (
                   <p class="small muted">
                     {refusals === '' ? (

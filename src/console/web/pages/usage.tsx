@@ -1,15 +1,13 @@
 /** What was spoken and spent: a plot, tables, and the balance. */
 import { useMemo, useState } from 'preact/hooks';
 import type { AccountView, UsageRow, UsageStep } from '../../contract.js';
-import { formatNumber, formatSeconds, formatUtcDay, formatUtcTime } from '../format.js';
-import { Choice } from '../parts/form.js';
-import { CsvLink } from '../parts/filters.js';
+import { formatCompact, formatNumber, formatSeconds, formatUtcDay, formatUtcTime } from '../format.js';
+import { CsvLink, useChoice } from '../parts/filters.js';
 import { Empty, Page, Shown, Time } from '../parts/page.js';
 import { type Column, Table } from '../parts/table.js';
 import { Tiles } from '../parts/tiles.js';
-import { useQuery } from '../route.js';
 import { useAnswer, useCall } from '../use-call.js';
-import { PlotFigure } from './plot-figure.js';
+import { Plot } from './plot.js';
 import {
   allUsage,
   type Measure,
@@ -44,19 +42,27 @@ const formatMeasure = (measure: Measure, value: number): string =>
 
 const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure: Measure }) => {
   const [point, setPoint] = useState<number | null>(null);
-  const at = point === null ? undefined : data.timesMs[point];
+  const { series, step, timesMs } = data;
+  const at = point === null ? undefined : timesMs[point];
+  const fromMs = (timesMs[0] ?? 0) - stepMs[step] / 2;
   return (
-    <PlotFigure
+    <Plot
       title={measure}
-      about={`${at === undefined ? `By ${data.step}` : formatStep(data.step)(at)}, UTC`}
+      about={`${at === undefined ? `By ${step}` : formatStep(step)(at)}, UTC`}
       label={`${measure} over time. The tables below have the numbers.`}
-      legend={data.series.map(({ label, values }, index) => [
-        label,
-        `--series-${index + 1}`,
-        point === null ? '' : formatMeasure(measure, values[point] ?? 0),
-      ])}
-      of={data}
-      draw={({ drawBars }, box) => drawBars(box, data, setPoint).close}
+      hasBars
+      isUtc
+      timesMs={timesMs}
+      fromMs={fromMs}
+      toMs={fromMs + timesMs.length * stepMs[step]}
+      series={series.map(({ label, values }, index) => ({
+        ...{ label, values, color: `--series-${index + 1}` },
+        shown: point === null ? '' : formatMeasure(measure, values[point] ?? 0),
+      }))}
+      highestMin={1}
+      format={formatCompact}
+      point={point}
+      onPoint={setPoint}
     />
   );
 };
@@ -76,8 +82,6 @@ const sumColumns = (shown: Measure): readonly Column<Sum>[] => {
   }));
 };
 
-const splits = { Account: 'Account', Key: 'Key', Voice: 'Voice' } as const;
-const splitsOfOne = { Key: 'Key', Voice: 'Voice' } as const;
 const measureLabels = {
   Characters: 'Characters',
   Requests: 'Requests',
@@ -107,15 +111,10 @@ const Totals = ({ sum }: { readonly sum: Sum | undefined }) => {
 
 /** `accountId` null: all accounts. */
 const Usage = ({ accountId }: { readonly accountId: number | null }) => {
-  const options = accountId === null ? splits : splitsOfOne;
-  const names = Object.keys(options) as Split[];
-  const [period, setPeriod] = useQuery<Period>('period', '30 days', Object.keys(periods) as Period[]);
-  const [split, setSplit] = useQuery<Split>('split', names[0]!, names);
-  const [measure, setMeasure] = useQuery<Measure>(
-    'show',
-    'Characters',
-    Object.keys(measureLabels) as Measure[],
-  );
+  const splits = accountId === null ? (['Account', 'Key', 'Voice'] as const) : (['Key', 'Voice'] as const);
+  const [period, periodField] = useChoice('period', 'Period', periodLabels, '30 days');
+  const [split, splitField] = useChoice<Split>('split', 'Split by', splits);
+  const [measure, measureField] = useChoice('show', 'Show', measureLabels);
   const { days, step } = periods[period];
   const times = useMemo(() => timesOf(days, step), [period]);
   const question = { accountId, ...times };
@@ -129,14 +128,9 @@ const Usage = ({ accountId }: { readonly accountId: number | null }) => {
     <>
       <Totals sum={rows && totalOf(rows)} />
       <div class="filters">
-        <Choice label="Period" options={periodLabels} value={period} onChange={setPeriod} />
-        <Choice
-          label="Split by"
-          options={options as Record<Split, string>}
-          value={split}
-          onChange={setSplit}
-        />
-        <Choice label="Show" options={measureLabels} value={measure} onChange={setMeasure} />
+        {periodField}
+        {splitField}
+        {measureField}
         <CsvLink href={`/api/usage.csv?${query.toString()}`} />
       </div>
       <Shown of={usage}>
