@@ -76,25 +76,11 @@ const requestOf = ({ format, normalize, temperature, text }: Draft, voice: strin
 });
 
 const statusOf = (run: SpeechRun | null): string => {
-  if (run === null) return '';
-  switch (run.state) {
-    case 'asking':
-      return 'Asking …';
-    case 'failed':
-      return '';
-    case 'stopped':
-    case 'receiving':
-    case 'complete':
-      switch (run.track.state) {
-        case 'finished':
-          return 'Spoken to the end.';
-        case 'stopped':
-          return whatWasHeard(run.track, run.words);
-        case 'playing':
-        case 'waiting':
-          return 'Speaking …';
-      }
-  }
+  if (run === null || run.state === 'failed') return '';
+  if (run.state === 'asking') return 'Asking …';
+  const heard = whatWasHeard(run.track, run.words);
+  if (heard !== '') return heard;
+  return run.track.state === 'finished' ? 'Spoken to the end.' : 'Speaking …';
 };
 
 /** What a text costs: credits, or only characters where there is no limit. */

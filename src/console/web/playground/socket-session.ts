@@ -3,7 +3,6 @@ import type { AudioFormat } from '../../../api/formats.js';
 import type { Timestamps } from '../../../api/responses.js';
 import { formatNumber } from '../format.js';
 import type { SentFrame } from './as-code.js';
-import { decodedRateHz, openDecoder, type Decoder } from './decoder.js';
 import { problemOfClose, problemOfFrame } from './problems.js';
 import { extensionOf } from './speech-run.js';
 import { Track, type AudioOutput } from './track.js';
@@ -39,8 +38,6 @@ export type ContextState = 'open' | 'closing' | 'closed' | 'cancelled' | 'lost';
 export interface SocketContext {
   readonly id: string;
   readonly voice: string;
-  readonly format: AudioFormat;
-  readonly decoder: Decoder;
   readonly track: Track;
   readonly words: Word[];
   /** All that was sent. */
@@ -85,7 +82,9 @@ export class SocketSession {
   /** Of the files with audio, by the context. */
   readonly extensions: Record<string, string> = {};
   /** The service writes numbers as words. For the next connection: over a WebSocket the key says it, here the address. */
-  #normalizes = true;
+  normalizes = true;
+  /** Why the last connection ended. */
+  problem: string | null = null;
   readonly #accountId: number;
   readonly #output: AudioOutput;
   readonly #onChange: () => void;
@@ -95,7 +94,6 @@ export class SocketSession {
   #startMs = 0;
   #frames = 0;
   #opened = 0;
-  #problem: string | null = null;
 
   constructor(accountId: number, output: AudioOutput, { onChange, onSpoken }: SocketSessionParts) {
     this.#accountId = accountId;
@@ -109,19 +107,10 @@ export class SocketSession {
     return this.#socket.readyState === WebSocket.OPEN ? 'open' : 'connecting';
   }
 
-  get normalizes(): boolean {
-    return this.#normalizes;
-  }
-
   /** Without an open context: the next one connects again. */
   normalize(normalizes: boolean): void {
-    this.#normalizes = normalizes;
+    this.normalizes = normalizes;
     this.disconnect();
-  }
-
-  /** Why the last connection ended. */
-  get problem(): string | null {
-    return this.#problem;
   }
 
   /** Connects if need be. The oldest context that has ended gives way. */
@@ -129,14 +118,12 @@ export class SocketSession {
     const ended = this.contexts.find(({ state }) => state !== 'open' && state !== 'closing');
     if (this.contexts.length >= contextsMax && ended === undefined) return;
     if (this.contexts.length >= contextsMax && ended !== undefined) this.remove(ended);
-    const audio = this.#output.open(decodedRateHz(format));
     if (this.#socket === null) this.#connect();
     const id = `context-${++this.#opened}`;
-    const track = new Track(audio, this.#onChange);
     this.extensions[id] = extensionOf(format.encoding);
     this.contexts.push({
-      ...{ id, voice, format, track },
-      decoder: openDecoder(format, audio, (samples) => track.append(samples)),
+      ...{ id, voice },
+      track: new Track(format, this.#output, this.#onChange),
       words: [],
       text: '',
       state: 'open',
@@ -200,7 +187,6 @@ export class SocketSession {
 
   remove(context: SocketContext): void {
     this.cancel(context);
-    context.decoder.close();
     context.track.close();
     this.contexts.splice(this.contexts.indexOf(context), 1);
     this.#onChange();
@@ -225,14 +211,14 @@ export class SocketSession {
 
   #connect(): void {
     const url = new URL(
-      `/api/socket?accountId=${this.#accountId}&normalize=${this.#normalizes}`,
+      `/api/socket?accountId=${this.#accountId}&normalize=${this.normalizes}`,
       location.href,
     );
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(url);
     this.#socket = socket;
     this.#startMs = performance.now();
-    this.#problem = null;
+    this.problem = null;
     socket.addEventListener('open', () => {
       for (const frame of this.#waiting.splice(0)) socket.send(JSON.stringify(frame));
       this.#onChange();
@@ -242,7 +228,7 @@ export class SocketSession {
     });
     socket.addEventListener('close', ({ code }) => {
       // The message before a 1008 says more.
-      const said = code === 1008 ? this.#problem : null;
+      const said = code === 1008 ? this.problem : null;
       if (this.#socket === socket) this.#end(code === 1000 ? null : (said ?? problemOfClose(code)));
     });
   }
@@ -250,11 +236,11 @@ export class SocketSession {
   #end(problem: string | null): void {
     this.#socket = null;
     this.#waiting = [];
-    this.#problem = problem;
+    this.problem = problem;
     for (const context of this.contexts) {
       if (context.state !== 'open' && context.state !== 'closing') continue;
       context.state = 'lost';
-      this.#complete(context);
+      context.track.complete().catch(() => undefined);
     }
     this.#onChange();
   }
@@ -277,7 +263,7 @@ export class SocketSession {
       const duration = seconds > 0 ? `, ${Math.round(seconds * 1_000)} ms` : '';
       text = JSON.stringify({ ...frame, audio_chunk: `${bytes.length} bytes${duration}` });
     } else if (context === undefined) {
-      if (frame.error !== undefined) this.#problem = problemOfFrame(frame.error);
+      if (frame.error !== undefined) this.problem = problemOfFrame(frame.error);
     } else this.#follow(context, frame);
     this.#list('service', text);
     this.#onChange();
@@ -285,19 +271,11 @@ export class SocketSession {
 
   /** @returns the seconds of audio that came of it at once */
   #play(context: SocketContext, bytes: Uint8Array<ArrayBuffer>): number {
-    const { decoder, track } = context;
+    const { track } = context;
     context.firstAudioMs ??= performance.now() - (context.askedAtMs ?? 0);
     const before = track.receivedSeconds;
-    decoder.push(bytes);
+    track.push(bytes);
     return track.receivedSeconds - before;
-  }
-
-  /** No more audio comes. */
-  #complete({ decoder, track }: SocketContext): void {
-    void decoder
-      .finish()
-      .catch(() => undefined)
-      .then(() => track.complete());
   }
 
   #follow(context: SocketContext, frame: ServerFrame): void {
@@ -313,7 +291,7 @@ export class SocketSession {
     const isUnknown = frame.error !== undefined && (!context.isStarted || frame.error.startsWith('unknown'));
     if (frame.context_closed !== true && !isUnknown) return;
     if (context.state !== 'cancelled') context.state = 'closed';
-    this.#complete(context);
+    context.track.complete().catch(() => undefined);
   }
 
   #list(from: ListedFrame['from'], text: string): void {

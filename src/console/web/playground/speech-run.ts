@@ -2,7 +2,7 @@
 import type { AudioFormat, Encoding } from '../../../api/formats.js';
 import { call, CallError, jsonBody } from '../call.js';
 import { formatSeconds } from '../format.js';
-import { decodedRateHz, openDecoder, riffHeaderBytes } from './decoder.js';
+import { riffHeaderBytes } from './decoder.js';
 import { speechOf } from './problems.js';
 import { Track, type AudioOutput } from './track.js';
 import { decodeBase64, recordsOf, wordsOf, type Word } from './wire.js';
@@ -64,36 +64,22 @@ export class SpeechRun {
   readonly #parts: Uint8Array<ArrayBuffer>[] = [];
   readonly #aborter = new AbortController();
   readonly #startMs = performance.now();
-  readonly #context: AudioContext;
-  #state: RunState = 'asking';
-  #problem: string | null = null;
-  #firstByteMs: number | null = null;
+  state: RunState = 'asking';
+  problem: string | null = null;
+  /** From the request to the first byte of the answer. */
+  firstByteMs: number | null = null;
 
   /** Starts at once. @param onChange called when the page must be drawn again */
   constructor(question: SpeakQuestion, format: AudioFormat, output: AudioOutput, onChange: () => void) {
     this.question = question;
     this.format = format;
     this.#onChange = onChange;
-    this.#context = output.open(decodedRateHz(format));
-    this.track = new Track(this.#context, onChange);
+    this.track = new Track(format, output, onChange);
     void this.#receive();
   }
 
   get text(): string {
     return String(this.question.request['text']);
-  }
-
-  get state(): RunState {
-    return this.#state;
-  }
-
-  get problem(): string | null {
-    return this.#problem;
-  }
-
-  /** From the request to the first byte of the answer. */
-  get firstByteMs(): number | null {
-    return this.#firstByteMs;
   }
 
   /** From the request to the first sample that one can hear. */
@@ -103,7 +89,7 @@ export class SpeechRun {
   }
 
   get isReceiving(): boolean {
-    return this.#state === 'asking' || this.#state === 'receiving';
+    return this.state === 'asking' || this.state === 'receiving';
   }
 
   get hasAudio(): boolean {
@@ -125,8 +111,9 @@ export class SpeechRun {
 
   /** Barge-in: ends the request and falls silent at once. Idempotent. */
   stop(): void {
-    if (this.isReceiving) this.#state = 'stopped';
+    if (this.isReceiving) this.state = 'stopped';
     this.#aborter.abort();
+    this.track.cut();
     this.track.stop();
     this.#onChange();
   }
@@ -138,30 +125,23 @@ export class SpeechRun {
   }
 
   async #receive(): Promise<void> {
-    const decoder = openDecoder(this.format, this.#context, (samples) => {
-      // After a stop, a decoder may still hand out what it had begun.
-      if (this.#state !== 'stopped') this.track.append(samples);
-    });
     try {
       for await (const record of recordsOf(await this.#ask())) {
         if (record.type === 'timestamps') this.words.push(...wordsOf(record));
         else {
           const bytes = decodeBase64(record.audio_chunk);
           this.#parts.push(bytes);
-          decoder.push(bytes);
+          this.track.push(bytes);
         }
         this.#onChange();
       }
-      await decoder.finish();
+      await this.track.complete();
       this.#end('complete');
     } catch (error) {
-      await decoder.finish().catch(() => undefined);
+      await this.track.complete().catch(() => undefined);
       if (this.isReceiving) this.#end('failed', await this.#brokenOff(error));
       // The rest of an invalid stream is not needed.
       this.#aborter.abort();
-    } finally {
-      decoder.close();
-      this.track.complete();
     }
   }
 
@@ -172,11 +152,11 @@ export class SpeechRun {
     const response = await speechOf(path, { ...jsonBody(JSON.stringify(request)), signal });
     const noteFirstByte = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
       transform: (bytes, controller) => {
-        this.#firstByteMs ??= performance.now() - this.#startMs;
+        this.firstByteMs ??= performance.now() - this.#startMs;
         controller.enqueue(bytes);
       },
     });
-    this.#state = 'receiving';
+    this.state = 'receiving';
     this.#onChange();
     return response.body!.pipeThrough(noteFirstByte);
   }
@@ -197,8 +177,8 @@ export class SpeechRun {
   #end(state: RunState, problem: string | null = null): void {
     // The user stopped it, so a broken stream is not a fault.
     if (!this.isReceiving) return;
-    this.#state = state;
-    this.#problem = problem;
+    this.state = state;
+    this.problem = problem;
     this.#onChange();
   }
 }

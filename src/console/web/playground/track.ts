@@ -1,10 +1,13 @@
 /**
- * Plays samples as they arrive, without gap or overlap, and knows which sample is heard now.
+ * Plays audio as it arrives, without gap or overlap, and knows which sample is heard now.
  *
  * Each block of samples becomes a source that starts at the very frame at which the one before it ends. The context runs at
  * the rate of the samples, so nothing is resampled block by block, and a source that starts on a frame plays its samples
  * as they are. Unlike an AudioWorklet, this also works where the page came over plain HTTP.
  */
+
+import type { AudioFormat } from '../../../api/formats.js';
+import { decodedRateHz, openDecoder, type Decoder } from './decoder.js';
 
 /** How far ahead sources are scheduled. Their ends schedule more, also in a tab in the background, whose timers sleep. */
 const aheadSeconds = 10;
@@ -47,6 +50,7 @@ export type TrackState = 'waiting' | 'playing' | 'stopped' | 'finished';
 
 export class Track {
   readonly #context: AudioContext;
+  readonly #decoder: Decoder;
   readonly #onChange: () => void;
   readonly #blocks: Block[] = [];
   /** The loudest sample of each hundredth of a second, from 0 to 1. */
@@ -58,15 +62,18 @@ export class Track {
   /** Where a stopped track stood. */
   #stoppedAt = 0;
   #audibleSample: number | null = null;
-  #audibleAtMs: number | null = null;
-  #gaps = 0;
+  /** When the first audible sample left the loudspeaker, as `performance.now()` counts. */
+  audibleAtMs: number | null = null;
+  /** How often the audio arrived too late. */
+  gaps = 0;
 
   /** @param onChange called when the state or the amount of audio may have changed */
-  constructor(context: AudioContext, onChange: () => void) {
-    this.#context = context;
+  constructor(format: AudioFormat, output: AudioOutput, onChange: () => void) {
+    this.#context = output.open(decodedRateHz(format));
+    this.#decoder = openDecoder(format, this.#context, (samples) => this.#append(samples));
     this.#onChange = onChange;
     this.#run = this.#newRun(0);
-    context.addEventListener('statechange', this.#pump);
+    this.#context.addEventListener('statechange', this.#pump);
   }
 
   get state(): TrackState {
@@ -79,17 +86,12 @@ export class Track {
     return this.#received / this.#context.sampleRate;
   }
 
-  /** When the first audible sample left the loudspeaker, as `performance.now()` counts. */
-  get audibleAtMs(): number | null {
-    return this.#audibleAtMs;
+  /** @param bytes of one record of a stream, or of one frame of a WebSocket */
+  push(bytes: Uint8Array<ArrayBuffer>): void {
+    this.#decoder.push(bytes);
   }
 
-  /** How often the audio arrived too late. */
-  get gaps(): number {
-    return this.#gaps;
-  }
-
-  append(samples: Float32Array<ArrayBuffer>): void {
+  #append(samples: Float32Array<ArrayBuffer>): void {
     if (samples.length === 0) return;
     if (this.#audibleSample === null) {
       const index = samples.findIndex((sample) => Math.abs(sample) > audibleMin);
@@ -107,17 +109,27 @@ export class Track {
     this.#onChange();
   }
 
-  /** No more samples arrive for now: plays the rest, however short it is. */
+  /** No more bytes arrive for now: plays the rest, however short it is. */
   settle(): void {
     this.#isSettled = true;
     this.#pump();
   }
 
-  /** No more samples arrive. */
-  complete(): void {
-    this.#isComplete = true;
-    this.settle();
-    this.#onChange();
+  /** No more bytes arrive. Rejects if those that came are not audio of the format. */
+  async complete(): Promise<void> {
+    try {
+      await this.#decoder.finish();
+    } finally {
+      this.cut();
+      this.#isComplete = true;
+      this.settle();
+      this.#onChange();
+    }
+  }
+
+  /** Forgets what is not decoded yet. Idempotent. */
+  cut(): void {
+    this.#decoder.close();
   }
 
   /** Plays from a moment on, also after a stop or the end. */
@@ -139,6 +151,7 @@ export class Track {
 
   /** Stops for good. Idempotent. */
   close(): void {
+    this.cut();
     this.#context.removeEventListener('statechange', this.#pump);
     this.#silence();
   }
@@ -180,7 +193,7 @@ export class Track {
       if (run.dueFrame < now + marginSeconds * sampleRate) {
         const waiting = this.#received - run.nextSample;
         if (!this.#isSettled && waiting < startSeconds * sampleRate) return;
-        if (run.anchors.length > 0) this.#gaps += 1;
+        if (run.anchors.length > 0) this.gaps += 1;
         run.dueFrame = now + Math.ceil(leadSeconds * sampleRate);
         run.anchors.push({ frame: run.dueFrame, sample: run.nextSample });
       }
@@ -207,10 +220,10 @@ export class Track {
     source.start(run.dueFrame / sampleRate);
     run.sources.add(source);
     const audible = this.#audibleSample;
-    if (this.#audibleAtMs === null && audible !== null && audible < run.nextSample + samples.length) {
+    if (this.audibleAtMs === null && audible !== null && audible < run.nextSample + samples.length) {
       const frame = run.dueFrame + Math.max(0, audible - run.nextSample);
       const inSeconds = frame / sampleRate - currentTime + this.#latencySeconds;
-      this.#audibleAtMs = performance.now() + inSeconds * 1_000;
+      this.audibleAtMs = performance.now() + inSeconds * 1_000;
     }
     run.nextSample += samples.length;
     run.dueFrame += samples.length;
