@@ -28,15 +28,6 @@ const bytesOf = (event: SpeechEvent): number => {
   }
 };
 
-/** What a reader reads from. */
-interface Source<T> {
-  /** @returns the next value, or `undefined` if there is none now */
-  take(): T | undefined;
-  isEnded(): boolean;
-  /** Why it ended early. */
-  error(): Error | undefined;
-}
-
 interface Waiting<T> {
   readonly resolve: (result: IteratorResult<T, undefined>) => void;
   readonly reject: (error: Error) => void;
@@ -46,14 +37,19 @@ const done = { done: true, value: undefined } as const;
 
 /** A loop over what arrives. Not a generator, because a caller cannot leave a generator that waits for the next value. */
 class Reader<T> implements AsyncIterableIterator<T, undefined> {
-  readonly #source: Source<T>;
+  readonly #inbox: Inbox;
+  readonly #take: () => T | undefined;
   readonly #onLeft: () => void;
   readonly #waiting: Waiting<T>[] = [];
   #hasLeft = false;
 
-  /** @param onLeft called once: at the end, or when the caller leaves the loop */
-  constructor(source: Source<T>, onLeft: () => void) {
-    this.#source = source;
+  /**
+   * @param take gets the next value, or `undefined` if there is none now
+   * @param onLeft called once: at the end, or when the caller leaves the loop
+   */
+  constructor(inbox: Inbox, take: () => T | undefined, onLeft: () => void) {
+    this.#inbox = inbox;
+    this.#take = take;
     this.#onLeft = onLeft;
   }
 
@@ -78,10 +74,10 @@ class Reader<T> implements AsyncIterableIterator<T, undefined> {
   /** The source has a value, or has ended. */
   serve(): void {
     while (this.#waiting.length > 0) {
-      const value = this.#hasLeft ? undefined : this.#source.take();
+      const value = this.#hasLeft ? undefined : this.#take();
       if (value !== undefined) this.#waiting.shift()?.resolve({ done: false, value });
-      else if (this.#hasLeft || this.#source.isEnded()) {
-        const error = this.#source.error();
+      else if (this.#hasLeft || this.#inbox.isEnded) {
+        const { error } = this.#inbox;
         // The error comes once, then the end.
         if (!this.#hasLeft && error !== undefined) this.#waiting.shift()?.reject(error);
         this.#leave();
@@ -107,8 +103,9 @@ export class Inbox {
   readonly #onTaken: () => void;
   #order = 0;
   #bytes = 0;
-  #isEnded = false;
-  #error: Error | undefined;
+  isEnded = false;
+  /** Why it ended early. */
+  error: Error | undefined;
 
   /** @param onTaken called when an event was read or dropped: `bytes` is less */
   constructor(onTaken: () => void) {
@@ -120,7 +117,7 @@ export class Inbox {
   }
 
   push(event: SpeechEvent): void {
-    if (this.#isEnded || this.#dropped.has(event.type)) return;
+    if (this.isEnded || this.#dropped.has(event.type)) return;
     this.#events[event.type].push({ order: this.#order++, event });
     this.#bytes += bytesOf(event);
     this.#wake();
@@ -128,9 +125,9 @@ export class Inbox {
 
   /** Nothing follows: readers get what is there, then the end, or the error. Only the first call counts. */
   end(error?: Error): void {
-    if (this.#isEnded) return;
-    this.#isEnded = true;
-    this.#error = error;
+    if (this.isEnded) return;
+    this.isEnded = true;
+    this.error = error;
     this.#wake();
   }
 
@@ -160,15 +157,11 @@ export class Inbox {
     for (const kind of kinds) this.#claimed.add(kind);
     // A caller that reads only audio or words learns of flushes from the promises.
     if (!(kinds as readonly EventKind[]).includes('flushed')) this.drop('flushed');
-    const source = {
-      take: () => {
-        const event = this.#take(kinds);
-        return event && map(event);
-      },
-      isEnded: () => this.#isEnded,
-      error: () => this.#error,
+    const take = () => {
+      const event = this.#take(kinds);
+      return event && map(event);
     };
-    const reader = new Reader<T>(source, () => {
+    const reader = new Reader<T>(this, take, () => {
       this.#readers.delete(reader);
       for (const kind of kinds) this.#claimed.delete(kind);
       onLeft();

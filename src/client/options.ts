@@ -1,4 +1,5 @@
 /** Options of connections and contexts, with their defaults. */
+import typia from 'typia';
 import type { SyrinxError } from './errors.js';
 
 /** Those of the specification. Written out, so that the types of the package need no file of the service. */
@@ -104,59 +105,27 @@ const socketUrl = (given: string | URL): string => {
   return url.href;
 };
 
-type Names<T> = Readonly<Record<keyof T, true>>;
-
-const connectNames: Names<ConnectOptions> = {
-  url: true,
-  apiKey: true,
-  headers: true,
-  signal: true,
-  reconnect: true,
-  connectTimeoutMs: true,
-  pingIntervalMs: true,
-  closeTimeoutMs: true,
-  receiveBufferBytesMax: true,
-  consumerStallMsMax: true,
-  sendBufferBytesMax: true,
-  contextsMax: true,
-  onEvent: true,
-  clock: true,
-  random: true,
-};
-const reconnectNames: Names<Backoff & { attemptsMax: number }> = {
-  firstMs: true,
-  capMs: true,
-  attemptsMax: true,
-};
-const contextNames: Names<ContextOptions> = {
-  voiceId: true,
-  format: true,
-  timestamps: true,
-  temperature: true,
-  contextId: true,
-  signal: true,
-};
-const formatNames: Names<AudioFormat> = { encoding: true, sampleRateHz: true, bitrateKbps: true };
-
 /** A misspelt option would have no effect, and JavaScript has no types. @throws {TypeError} */
-const refuseUnknown = (where: string, options: object, names: Readonly<Record<string, true>>): void => {
-  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(names, name));
+const refuseUnknown = (where: string, options: object, names: readonly string[]): void => {
+  const unknown = Object.keys(options).filter((name) => !names.includes(name));
   if (unknown.length > 0)
     throw new TypeError(
-      `${where}: unknown option ${unknown.join(', ')}; the options are ${Object.keys(names).join(', ')}`,
+      `${where}: unknown option ${unknown.join(', ')}; the options are ${names.toSorted().join(', ')}`,
     );
 };
 
 /** @throws {TypeError} an option is unknown */
 export const checkContextOptions = (options: ContextOptions): void => {
-  refuseUnknown('context', options, contextNames);
-  if (typeof options.format === 'object') refuseUnknown('format', options.format, formatNames);
+  refuseUnknown('context', options, typia.misc.literals<keyof ContextOptions>());
+  if (typeof options.format === 'object')
+    refuseUnknown('format', options.format, typia.misc.literals<keyof AudioFormat>());
 };
 
 /** Options with their defaults. @throws {TypeError} an option is invalid */
 export const settingsOf = (options: ConnectOptions) => {
-  refuseUnknown('connect', options, connectNames);
-  if (typeof options.reconnect === 'object') refuseUnknown('reconnect', options.reconnect, reconnectNames);
+  refuseUnknown('connect', options, typia.misc.literals<keyof ConnectOptions>());
+  if (typeof options.reconnect === 'object')
+    refuseUnknown('reconnect', options.reconnect, typia.misc.literals<keyof Backoff | 'attemptsMax'>());
   // Callers in JavaScript pass an environment variable that is not set.
   if (typeof options.apiKey !== 'string' || options.apiKey === '')
     throw new TypeError('apiKey: set a key (svc_sk_...); there is none');
