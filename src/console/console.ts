@@ -134,9 +134,9 @@ export class Console {
     const samples = new Samples({ speech: parts.speech, textFor: (id) => voices.sampleTextOf(id), bounds });
     const routes: readonly Route[] = [
       ...door.callRoutes(calls),
-      { path: '/api/administration.json', method: 'get', handler: describeRoute(door, sessions) },
+      { path: '/api/administration.json', method: 'get', handler: describeRoute(door) },
       { path: '/api/live', method: 'get', handler: live.handler },
-      { path: '/api/sample', method: 'get', handler: sampleRoute(door, sessions, samples) },
+      { path: '/api/sample', method: 'get', handler: sampleRoute(door, samples) },
       ...csvRoutes({ door, sessions, administration, settled }),
       ...assets.routes,
     ];

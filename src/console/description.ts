@@ -3,11 +3,10 @@ import typia from 'typia';
 import { withIntegers, type Json } from '../api/openapi-parts.js';
 import type { Handler } from '../front/routes.js';
 import { version } from '../version.js';
-import { jsonReply, replyWhenDone } from './answers.js';
+import { jsonReply } from './answers.js';
 import { summaries, whoOf, type DescribedCall } from './call-rules.js';
 import type { Calls, Refusal } from './contract.js';
 import type { Door } from './dispatch.js';
-import type { Sessions } from './sessions.js';
 
 type Schemas = Readonly<Record<string, { readonly properties?: Readonly<Record<string, Json>> }>>;
 
@@ -69,14 +68,7 @@ export const administrationDocument = (): Json => {
 };
 
 /** `GET /api/administration.json` */
-export const describeRoute = (door: Door, sessions: Sessions): Handler => {
+export const describeRoute = (door: Door): Handler => {
   let document: Json | undefined;
-  return (exchange, head) => {
-    if (!door.admits(exchange, head)) return;
-    const answer = async () => {
-      await sessions.demand(exchange, head);
-      return jsonReply((document ??= administrationDocument()));
-    };
-    replyWhenDone(exchange, answer());
-  };
+  return door.forSession(() => jsonReply((document ??= administrationDocument())));
 };

@@ -79,6 +79,17 @@ export class Door {
     }
   }
 
+  /** Answers those who are signed in. @param answer may throw a `ConsoleRefusal` */
+  forSession(answer: (head: RequestHead) => Reply | Promise<Reply>): Handler {
+    return (exchange, head) => {
+      if (!this.admits(exchange, head)) return;
+      replyWhenDone(
+        exchange,
+        this.#parts.sessions.demand(exchange, head).then(() => answer(head)),
+      );
+    };
+  }
+
   /** Counts a request for the page. @returns whether it may cause work on the store now */
   mayAsk(exchange: Exchange, head: RequestHead): boolean {
     try {

@@ -67,10 +67,10 @@ export class Live {
   readonly handler: Handler = (exchange, head) => {
     const { door, sessions } = this.#parts;
     if (!door.admits(exchange, head)) return;
-    sessions.demand(exchange, head).then(
-      (session) => exchange.guard(() => this.#watch(exchange, session)),
-      (error: unknown) => exchange.guard(() => replyFault(exchange, error)),
-    );
+    sessions
+      .demand(exchange, head)
+      .then((session) => this.#watch(exchange, session))
+      .catch((error: unknown) => exchange.guard(() => replyFault(exchange, error)));
   };
 
   /** Ends all views, and opens no further one. Idempotent. */
@@ -80,15 +80,11 @@ export class Live {
     this.#stopIfUnwatched();
   }
 
+  /** @throws {ConsoleRefusal} */
   #watch(exchange: Exchange, session: Session): void {
-    let opened: () => void;
-    try {
-      if (session.user.role !== 'operator') throw forOperators();
-      opened = this.#parts.sessions.open(session, () => exchange.drop('revoked'));
-    } catch (error) {
-      replyFault(exchange, error);
-      return;
-    }
+    if (exchange.isOver) return;
+    if (session.user.role !== 'operator') throw forOperators();
+    const opened = this.#parts.sessions.open(session, () => exchange.drop('revoked'));
     const contentType = 'text/event-stream';
     if (exchange.method === 'head') {
       opened();

@@ -5,16 +5,13 @@
 import { defaultCodecFormat } from '../api/formats.js';
 import { settingsOf } from '../api/speech-settings.js';
 import type { Lease } from '../accounts/lease.js';
-import type { Reply } from '../front/reply.js';
 import type { Handler } from '../front/routes.js';
 import { Query } from '../front/query.js';
 import { Latest } from '../latest.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
-import { replyWhenDone } from './answers.js';
 import type { Door } from './dispatch.js';
 import { ConsoleRefusal } from './refusal.js';
-import type { Sessions } from './sessions.js';
 
 const format = defaultCodecFormat('mp3');
 
@@ -119,14 +116,8 @@ export class Samples {
 }
 
 /** `GET /api/sample?voice` */
-export const sampleRoute =
-  (door: Door, sessions: Sessions, samples: Samples): Handler =>
-  (exchange, head) => {
-    if (!door.admits(exchange, head)) return;
-    const answer = async (): Promise<Reply> => {
-      await sessions.demand(exchange, head);
-      const body = await samples.of(new Query(head.query).get('voice') ?? '');
-      return { status: 200, contentType: 'audio/mpeg', body };
-    };
-    replyWhenDone(exchange, answer());
-  };
+export const sampleRoute = (door: Door, samples: Samples): Handler =>
+  door.forSession(async ({ query }) => {
+    const body = await samples.of(new Query(query).get('voice') ?? '');
+    return { status: 200, contentType: 'audio/mpeg', body };
+  });
