@@ -1,6 +1,5 @@
 /** Decodes audio as it streams. The playground plays the same bytes that it offers for download. */
 import type { AudioFormat, CodecFormat, Encoding, SpecifiedEncoding } from '../../../api/formats.js';
-import { MpegUnpacker, OggUnpacker, type Unpacker } from './containers.js';
 
 export type Samples = Float32Array<ArrayBuffer>;
 
@@ -72,28 +71,89 @@ const sampleDecoders: Record<SampleEncoding, (record: Uint8Array) => Samples> = 
   alaw: (record) => Float32Array.from(record, (byte) => alaw[byte]!),
 };
 
+/** What a codec made, without its container. Our encoders cut no frame, page or packet at the end of a record. */
+interface Unpacked {
+  readonly packets: readonly Uint8Array[];
+  /** Samples up to the end of the stream, those that a decoder skips at its start included; `null`: it is not known here. */
+  readonly endSample: number | null;
+}
+
+/** kbps of MPEG 1 and of MPEG 2 and 2.5, layer III, by the index in a frame's header. */
+const mpeg1Kbps = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
+const mpeg2Kbps = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
+const mpeg1Hz = [44_100, 48_000, 32_000];
+const mpegHeaderBytes = 4;
+
+/** @returns 0 where no frame of MPEG layer III begins */
+const mpegFrameBytes = (bytes: Uint8Array, at: number): number => {
+  const [first = 0, second = 0, third = 0] = bytes.subarray(at, at + 3);
+  const version = (second >> 3) & 3;
+  if (first !== 0xff || second >> 5 !== 7 || version === 1 || ((second >> 1) & 3) !== 1) return 0;
+  const kbps = (version === 3 ? mpeg1Kbps : mpeg2Kbps)[third >> 4] ?? 0;
+  const hz = (mpeg1Hz[(third >> 2) & 3] ?? 0) / (version === 3 ? 1 : version === 2 ? 2 : 4);
+  if (kbps === 0 || hz === 0) return 0;
+  return Math.floor(((version === 3 ? 144 : 72) * kbps * 1_000) / hz) + ((third >> 1) & 1);
+};
+
+/** Frames of MPEG layer III, each with its header. */
+const unpackMpeg = (bytes: Uint8Array): Unpacked => {
+  const packets: Uint8Array[] = [];
+  for (let at = 0; at + mpegHeaderBytes <= bytes.length;) {
+    const length = mpegFrameBytes(bytes, at);
+    if (length > 0) packets.push(bytes.subarray(at, at + length));
+    at += Math.max(1, length);
+  }
+  return { packets, endSample: null };
+};
+
+const pageHeaderBytes = 27;
+/** The bit of the last page in the flags of a page. */
+const lastPage = 4;
+/** A packet goes on behind a segment of this length. */
+const fullSegmentBytes = 255;
+
+/** Packets of an Ogg stream. */
+const unpackOgg = (bytes: Uint8Array): Unpacked => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const packets: Uint8Array[] = [];
+  let endSample: number | null = null;
+  for (let page = 0; page + pageHeaderBytes <= bytes.length;) {
+    const lacing = bytes.subarray(page + pageHeaderBytes, page + pageHeaderBytes + bytes[page + 26]!);
+    if ((bytes[page + 5]! & lastPage) !== 0) endSample = Number(view.getBigUint64(page + 6, true));
+    let start = page + pageHeaderBytes + lacing.length;
+    let end = start;
+    for (const length of lacing) {
+      end += length;
+      if (length === fullSegmentBytes) continue;
+      packets.push(bytes.subarray(start, end));
+      start = end;
+    }
+    page = end;
+  }
+  return { packets, endSample };
+};
+
 /** The browser's own codecs, packet by packet. */
 class StreamDecoder implements Decoder {
   readonly #decoder: AudioDecoder;
-  readonly #unpacker: Unpacker;
   readonly #format: CodecFormat;
   #packets = 0;
   /** Samples that were handed out. */
   #emitted = 0;
   /** Samples that the decoder leaves out at the start of the stream. */
   #skipped = 0;
+  #endSample: number | null = null;
   #error: Error | null = null;
 
   constructor(format: CodecFormat, emit: (samples: Samples) => void) {
     this.#format = format;
-    this.#unpacker = format.encoding === 'opus' ? new OggUnpacker() : new MpegUnpacker();
     this.#decoder = new AudioDecoder({
       output: (data) => {
         const samples = new Float32Array(data.numberOfFrames);
         data.copyTo(samples, { planeIndex: 0, format: 'f32-planar' });
         data.close();
         // The last packet can be longer than the rest of the audio.
-        const end = (this.#unpacker.endSample ?? Infinity) - this.#skipped;
+        const end = (this.#endSample ?? Infinity) - this.#skipped;
         emit(samples.subarray(0, Math.max(0, end - this.#emitted)));
         this.#emitted += samples.length;
       },
@@ -102,7 +162,9 @@ class StreamDecoder implements Decoder {
   }
 
   push(bytes: Uint8Array): void {
-    for (const packet of this.#unpacker.push(bytes)) this.#decode(packet);
+    const { endSample, packets } = this.#format.encoding === 'opus' ? unpackOgg(bytes) : unpackMpeg(bytes);
+    this.#endSample ??= endSample;
+    for (const packet of packets) this.#decode(packet);
   }
 
   async finish(): Promise<void> {
