@@ -1,6 +1,6 @@
 /** Lines or stacked bars over time, with their title and legend. */
 import type { ComponentChildren, TargetedPointerEvent } from 'preact';
-import { formatTick } from '../format.js';
+import { ticks } from '../format.js';
 
 /** Units of the drawing, which is stretched to its place in the page. */
 const [width, height] = [1_000, 100];
@@ -100,6 +100,9 @@ export const Plot = (props: {
     return isUtc ? ms : ms + new Date(ms).getTimezoneOffset() * minuteMs;
   }).filter((ms) => ms >= fromMs && ms <= toMs);
 
+  const formats = isUtc ? ticks.utc : ticks.here;
+  const formatTick = timesApart < 1_440 * minuteMs ? formats.time : formats.day;
+
   const barWidth = (barPart * width) / timesMs.length;
   const draw = ({ values: of }: Series, index: number) =>
     hasBars ? (
@@ -162,7 +165,7 @@ export const Plot = (props: {
         <div>
           {times.map((ms) => (
             <span key={ms} style={{ left: `${(100 * xOf(ms)) / width}%` }}>
-              {formatTick(ms, timesApart, isUtc)}
+              {formatTick(ms)}
             </span>
           ))}
         </div>
