@@ -4,11 +4,10 @@ import type { KeyChanges, KeyPropertiesView, KeyView } from '../../contract.js';
 import { call, CallError } from '../call.js';
 import { hostOf, WayLines, waysOf } from '../connect/ways.js';
 import { Button } from '../parts/button.js';
-import { CopyBlock } from '../parts/copy.js';
+import { CopyBlock, Programs } from '../parts/copy.js';
 import { Ask, AskButton, Dialog } from '../parts/dialog.js';
 import { changedIn, Field, numberOf, textOf, useProblemOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
-import { Switch } from '../parts/switch.js';
 import { useConsole } from '../session.js';
 import { refresh, useVoices } from '../use-call.js';
 import { SpeakingFields, speakingIn } from './speaking.js';
@@ -127,23 +126,18 @@ const waysShown = ['curl', 'WebSocket', 'Node', 'Python', 'LiveKit Agents'];
 
 const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) => {
   const { session } = useConsole();
-  const [title, setTitle] = useState('curl');
   const [voice] = useVoices().answer ?? [];
   const ways = waysOf({ session, host: hostOf(session), voice: voice?.id ?? 'VOICE', key: secret });
-  const way = ways.find((candidate) => candidate.title === title)!;
+  const shown = ways.filter(({ title }) => waysShown.includes(title));
   return (
     <div class="stack form">
       <p>Copy the key now. It is not shown again and cannot be recovered.</p>
       <CopyBlock text={secret} label="Key" />
       <h3>Connect</h3>
-      <Switch
-        name="way"
+      <Programs
         label="With"
-        options={Object.fromEntries(waysShown.map((shown) => [shown, shown]))}
-        value={title}
-        onChange={setTitle}
+        programs={Object.fromEntries(shown.map((way) => [way.title, <WayLines {...way} />]))}
       />
-      <WayLines {...way} />
       <p class="hint">
         <a href="/connect" target="_blank">
           Connect

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
 import { Icon } from './icon.js';
 import { Switch } from './switch.js';
@@ -44,25 +45,34 @@ export const CopyBlock = (props: { readonly text: string; readonly label: string
   </div>
 );
 
-/** Programs that do the same, by their languages: one is shown. */
+/** Ways to do the same, such as programs, by their names: one is shown. */
 export const Programs = (props: {
   readonly label: string;
-  readonly programs: Readonly<Record<string, string>>;
+  readonly programs: Readonly<Record<string, ComponentChildren>>;
 }) => {
   const { label, programs } = props;
   const names = Object.keys(programs);
-  const [chosen, setChosen] = useState('');
-  const name = names.includes(chosen) ? chosen : (names[0] ?? '');
+  const [name, setName] = useState(names[0]!);
   return (
     <>
       <Switch
         name={useId()}
-        label="Language"
+        label={label}
         options={Object.fromEntries(names.map((option) => [option, option]))}
         value={name}
-        onChange={setChosen}
+        onChange={setName}
       />
-      <CopyBlock text={programs[name]?.trim() ?? ''} label={`${label} in ${name}`} />
+      {programs[name]}
     </>
   );
+};
+
+/** Gives the browser a file. */
+export const saveFile = (name: string, file: Blob): void => {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(file);
+  link.download = name;
+  link.click();
+  // The browser has taken the file by then.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 };

@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { csvRecord } from '../../../api/csv.js';
 import { useQuery } from '../route.js';
 import { Button } from './button.js';
+import { saveFile } from './copy.js';
 import { Choice, entriesOf, type Options } from './form.js';
 import { Icon } from './icon.js';
 
@@ -62,13 +63,8 @@ export const useChoice = <Value extends string>(
 };
 
 /** Saves a file that the page makes. */
-export const saveCsv = (name: string, rows: readonly (readonly (string | number)[])[]): void => {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([rows.map(csvRecord).join('')], { type: 'text/csv' }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-};
+export const saveCsv = (name: string, rows: readonly (readonly (string | number)[])[]): void =>
+  saveFile(name, new Blob([rows.map(csvRecord).join('')], { type: 'text/csv' }));
 
 /** @param href of a file that the server makes, or `onClick` of one that the page makes */
 export const CsvLink = (props: { readonly href: string } | { readonly onClick: () => void }) => {

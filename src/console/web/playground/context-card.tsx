@@ -14,10 +14,6 @@ import {
 import { SpokenText, whatWasHeard } from './spoken-text.js';
 import { Waveform } from './waveform.js';
 
-export type Writer =
-  | { readonly kind: 'person' }
-  | { readonly kind: 'model'; readonly tokensPerSecond: number };
-
 const states: Readonly<Record<ContextState, string>> = {
   open: 'open',
   closing: 'speaks the rest, then closes',
@@ -70,10 +66,11 @@ const useReplay = (onToken: (token: string) => void, onEnd: () => void) => {
 export const ContextCard = (props: {
   readonly session: SocketSession;
   readonly context: SocketContext;
-  readonly writer: Writer;
+  /** Of a language model that writes; `null`: a person does. */
+  readonly tokensPerSecond: number | null;
   readonly onRemoved: () => void;
 }) => {
-  const { context, session, writer } = props;
+  const { context, session, tokensPerSecond } = props;
   const { id, state } = context;
   const [typed, setTyped] = useState('');
   const [script, setScript] = useState(firstScript);
@@ -115,7 +112,7 @@ export const ContextCard = (props: {
             `, first audio ${formatMs(context.firstAudioMs)} after the first text`}
         </span>
       </div>
-      {isOpen && writer.kind === 'person' && (
+      {isOpen && tokensPerSecond === null && (
         <TextField
           name={`${id}-typed`}
           label="Text, sent as you type"
@@ -129,7 +126,7 @@ export const ContextCard = (props: {
           onCompositionEnd={(event) => onType(event.currentTarget.value)}
         />
       )}
-      {isOpen && writer.kind === 'model' && (
+      {isOpen && tokensPerSecond !== null && (
         <TextField
           name={`${id}-script`}
           label="What the language model writes"
@@ -141,13 +138,13 @@ export const ContextCard = (props: {
         />
       )}
       <div class="row">
-        {isOpen && writer.kind === 'model' && (
+        {isOpen && tokensPerSecond !== null && (
           <Button
             kind="primary"
             label={replay.isRunning ? 'Writing …' : 'Write'}
             isOff={replay.isRunning}
             onClick={() => {
-              if (!replay.isRunning) replay.start(script, writer.tokensPerSecond);
+              if (!replay.isRunning) replay.start(script, tokensPerSecond);
             }}
           />
         )}

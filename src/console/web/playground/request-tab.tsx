@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { AccountView, VoiceView } from '../../contract.js';
 import { formatMs, formatNumber, formatSeconds, plural } from '../format.js';
 import { Button } from '../parts/button.js';
-import { Programs } from '../parts/copy.js';
+import { CopyBlock, Programs } from '../parts/copy.js';
 import { TextField } from '../parts/form.js';
 import { Problem } from '../parts/page.js';
 import { Tiles } from '../parts/tiles.js';
@@ -15,11 +15,10 @@ import { History, keptOf, PairSwitch, samePlace, type Pair } from './history.js'
 import {
   firstFormat,
   firstTemperature,
-  FormatFields,
   formatOf,
-  VoiceFields,
+  SpeechFields,
   wireFormat,
-  type FormatChoice,
+  type SpeechChoice,
 } from './settings.js';
 import { extensionOf, SpeechRun } from './speech-run.js';
 import { SpokenText, whatWasHeard } from './spoken-text.js';
@@ -31,11 +30,9 @@ import { WhatIsSaid } from './what-is-said.js';
 /** About six minutes. The page keeps all samples, for jumps and replay. */
 const charactersMax = 5_000;
 
-interface Draft {
+interface Draft extends SpeechChoice {
   readonly text: string;
-  readonly temperature: number;
   readonly normalize: boolean;
-  readonly format: FormatChoice;
 }
 
 const firstDraft: Draft = {
@@ -249,15 +246,7 @@ export const RequestTab = (props: TabProps) => {
           )}
         </div>
         <div class="card stack">
-          <VoiceFields
-            voices={voices}
-            value={{ voice, temperature: draft.temperature }}
-            onChange={(value) => {
-              onVoice(value.voice);
-              change({ temperature: value.temperature });
-            }}
-          />
-          <FormatFields value={draft.format} onChange={(format) => change({ format })} />
+          <SpeechFields {...{ voices, voice, onVoice }} choice={draft} onChange={change} />
           <p class="hint">
             {decodesStreams(encoding)
               ? `You hear the ${encoding} stream as it arrives, and download the same bytes.`
@@ -278,7 +267,15 @@ export const RequestTab = (props: TabProps) => {
       />
       <details class="card">
         <summary>As code</summary>
-        <Programs label="The request" programs={code} />
+        <Programs
+          label="Language"
+          programs={Object.fromEntries(
+            Object.entries(code).map(([language, text]) => [
+              language,
+              <CopyBlock text={text.trim()} label={`The request in ${language}`} />,
+            ]),
+          )}
+        />
         <p class="hint">Replace YOUR_API_KEY with an API key.</p>
       </details>
       <History

@@ -5,11 +5,6 @@ import type { VoiceView } from '../../contract.js';
 import { formatNumber } from '../format.js';
 import { Choice, Field } from '../parts/form.js';
 
-export interface VoiceChoice {
-  readonly voice: string;
-  readonly temperature: number;
-}
-
 export interface FormatChoice {
   readonly encoding: Encoding;
   /** `null`: the default of the encoding. */
@@ -45,38 +40,6 @@ export const wireFormat = ({ bitrateKbps, encoding, sampleRateHz }: FormatChoice
 
 const possible = (choice: FormatChoice): boolean => resolved(choice) !== null;
 
-export const VoiceFields = (props: {
-  readonly voices: readonly VoiceView[];
-  readonly value: VoiceChoice;
-  readonly onChange: (value: VoiceChoice) => void;
-}) => {
-  const { onChange, value, voices } = props;
-  const voice = voices.find(({ id }) => id === value.voice);
-  return (
-    <>
-      <Choice
-        name="voice"
-        label="Voice"
-        hint={voice?.description}
-        options={voices.map(({ id }) => id)}
-        value={value.voice}
-        onChange={(id) => onChange({ ...value, voice: id })}
-      />
-      <Field
-        name="temperature"
-        label={`Temperature ${formatNumber(value.temperature)}`}
-        hint={`${formatNumber(0.5)} is even, ${formatNumber(3)} is lively.`}
-        type="range"
-        min={0.5}
-        max={3}
-        step={0.1}
-        value={value.temperature}
-        onInput={(event) => onChange({ ...value, temperature: event.currentTarget.valueAsNumber })}
-      />
-    </>
-  );
-};
-
 /** A choice of numbers, with the default of the encoding. */
 const NumberField = (props: {
   readonly name: string;
@@ -101,16 +64,45 @@ const NumberField = (props: {
   />
 );
 
-export const FormatFields = (props: {
-  readonly value: FormatChoice;
-  readonly onChange: (value: FormatChoice) => void;
+export interface SpeechChoice {
+  readonly temperature: number;
+  readonly format: FormatChoice;
+}
+
+export const SpeechFields = (props: {
+  readonly voices: readonly VoiceView[];
+  readonly voice: string;
+  readonly onVoice: (voice: string) => void;
+  readonly choice: SpeechChoice;
+  readonly onChange: (changes: Partial<SpeechChoice>) => void;
 }) => {
-  const { onChange, value } = props;
+  const { choice, voice, voices } = props;
+  const { format: value, temperature } = choice;
+  const onChange = (format: FormatChoice) => props.onChange({ format });
   const standard = formatOf({ ...firstFormat, encoding: value.encoding });
   const rates = ratesHz.filter((sampleRateHz) => possible({ ...value, sampleRateHz }));
   const bitrates = bitratesKbps.filter((bitrateKbps) => possible({ ...value, bitrateKbps }));
   return (
     <>
+      <Choice
+        name="voice"
+        label="Voice"
+        hint={voices.find(({ id }) => id === voice)?.description}
+        options={voices.map(({ id }) => id)}
+        value={voice}
+        onChange={props.onVoice}
+      />
+      <Field
+        name="temperature"
+        label={`Temperature ${formatNumber(temperature)}`}
+        hint={`${formatNumber(0.5)} is even, ${formatNumber(3)} is lively.`}
+        type="range"
+        min={0.5}
+        max={3}
+        step={0.1}
+        value={temperature}
+        onInput={(event) => props.onChange({ temperature: event.currentTarget.valueAsNumber })}
+      />
       <Choice<Encoding>
         name="encoding"
         label="Format"

@@ -9,15 +9,8 @@ import { Empty, Problem } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
 import { useConsole } from '../session.js';
 import { conversationCode } from './as-code.js';
-import { ContextCard, type Writer } from './context-card.js';
-import {
-  firstFormat,
-  firstTemperature,
-  FormatFields,
-  formatOf,
-  VoiceFields,
-  type FormatChoice,
-} from './settings.js';
+import { ContextCard } from './context-card.js';
+import { firstFormat, firstTemperature, formatOf, SpeechFields, type SpeechChoice } from './settings.js';
 import {
   contextCharactersMax,
   contextsMax,
@@ -111,9 +104,12 @@ const Script = (props: { readonly session: SocketSession; readonly serviceUrl: s
 export const SocketTab = (props: TabProps) => {
   const { account, onSpoken, onVoice, voice, voices } = props;
   const { serviceUrl } = useConsole().session;
-  const [temperature, setTemperature] = useState(firstTemperature);
-  const [format, setFormat] = useState<FormatChoice>({ ...firstFormat, encoding: 'pcm' });
-  const [writer, setWriter] = useState<Writer>({ kind: 'person' });
+  const [choice, setChoice] = useState<SpeechChoice>({
+    temperature: firstTemperature,
+    format: { ...firstFormat, encoding: 'pcm' },
+  });
+  const [writer, setWriter] = useState<'person' | 'model'>('person');
+  const [rate, setRate] = useState(30);
   const redraw = useRedraw();
   const open = useRef<HTMLButtonElement>(null);
   const [output] = useState(() => new AudioOutput());
@@ -130,7 +126,6 @@ export const SocketTab = (props: TabProps) => {
   );
 
   const live = contexts.filter(({ state }) => state === 'open' || state === 'closing').length;
-  const rate = writer.kind === 'model' ? writer.tokensPerSecond : 30;
   return (
     <div class="stack">
       <div class="pg-columns">
@@ -148,8 +143,8 @@ export const SocketTab = (props: TabProps) => {
             name="writer"
             label="Who writes the text"
             options={{ person: 'Send as I type', model: 'Replay as a language model writes' }}
-            value={writer.kind}
-            onChange={(kind) => setWriter(kind === 'person' ? { kind } : { kind, tokensPerSecond: rate })}
+            value={writer}
+            onChange={setWriter}
           />
           {contexts.length === 0 && (
             <Empty title="No context yet">
@@ -162,21 +157,16 @@ export const SocketTab = (props: TabProps) => {
               key={context.id}
               session={session.current!}
               context={context}
-              writer={writer}
+              tokensPerSecond={writer === 'model' ? rate : null}
               onRemoved={() => open.current?.focus()}
             />
           ))}
         </div>
         <div class="card stack">
-          <VoiceFields
-            voices={voices}
-            value={{ voice, temperature }}
-            onChange={(value) => {
-              onVoice(value.voice);
-              setTemperature(value.temperature);
-            }}
+          <SpeechFields
+            {...{ voices, voice, onVoice, choice }}
+            onChange={(changes) => setChoice({ ...choice, ...changes })}
           />
-          <FormatFields value={format} onChange={setFormat} />
           <label class="row">
             <input
               type="checkbox"
@@ -196,11 +186,11 @@ export const SocketTab = (props: TabProps) => {
             class="button primary"
             ref={open}
             aria-disabled={live >= contextsMax}
-            onClick={() => session.current?.open({ voice, temperature, format: formatOf(format) })}
+            onClick={() => session.current?.open({ ...choice, voice, format: formatOf(choice.format) })}
           >
             Open a context
           </button>
-          {writer.kind === 'model' && (
+          {writer === 'model' && (
             <Choice
               name="speed"
               label="Speed of the language model"
@@ -208,7 +198,7 @@ export const SocketTab = (props: TabProps) => {
                 (tokens) => [String(tokens), `${formatNumber(tokens)} tokens a second`] as const,
               )}
               value={String(rate)}
-              onChange={(tokens) => setWriter({ kind: 'model', tokensPerSecond: Number(tokens) })}
+              onChange={(tokens) => setRate(Number(tokens))}
             />
           )}
           <p class="hint">

@@ -2,6 +2,7 @@
 import type { AudioFormat, Encoding } from '../../../api/formats.js';
 import { call, CallError, jsonBody } from '../call.js';
 import { formatSeconds } from '../format.js';
+import { saveFile } from '../parts/copy.js';
 import { riffHeaderBytes } from './decoder.js';
 import { speechOf } from './problems.js';
 import { Track, type AudioOutput } from './track.js';
@@ -101,12 +102,7 @@ export class SpeechRun {
     const { encoding } = this.format;
     const isRiff = encoding === 'wav' || encoding === 'linear16';
     const file = isRiff ? riffFile(this.#parts) : new Blob(this.#parts, { type: files[encoding].type });
-    const link = document.createElement('a');
-    link.href = URL.createObjectURL(file);
-    link.download = `${name}.${extensionOf(encoding)}`;
-    link.click();
-    // The browser has taken the file by then.
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    saveFile(`${name}.${extensionOf(encoding)}`, file);
   }
 
   /** Barge-in: ends the request and falls silent at once. Idempotent. */
@@ -126,7 +122,14 @@ export class SpeechRun {
 
   async #receive(): Promise<void> {
     try {
-      for await (const record of recordsOf(await this.#ask())) {
+      const { accountId, request } = this.question;
+      const { signal } = this.#aborter;
+      const path = `/api/v1/tts/stream?accountId=${accountId}`;
+      const response = await speechOf(path, { ...jsonBody(JSON.stringify(request)), signal });
+      this.state = 'receiving';
+      this.#onChange();
+      for await (const record of recordsOf(response.body!)) {
+        this.firstByteMs ??= performance.now() - this.#startMs;
         if (record.type === 'timestamps') this.words.push(...wordsOf(record));
         else {
           const bytes = decodeBase64(record.audio_chunk);
@@ -143,22 +146,6 @@ export class SpeechRun {
       // The rest of an invalid stream is not needed.
       this.#aborter.abort();
     }
-  }
-
-  async #ask(): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
-    const { accountId, request } = this.question;
-    const { signal } = this.#aborter;
-    const path = `/api/v1/tts/stream?accountId=${accountId}`;
-    const response = await speechOf(path, { ...jsonBody(JSON.stringify(request)), signal });
-    const noteFirstByte = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-      transform: (bytes, controller) => {
-        this.firstByteMs ??= performance.now() - this.#startMs;
-        controller.enqueue(bytes);
-      },
-    });
-    this.state = 'receiving';
-    this.#onChange();
-    return response.body!.pipeThrough(noteFirstByte);
   }
 
   async #brokenOff(error: unknown): Promise<string> {
