@@ -1,9 +1,9 @@
 /** The console: finds out who is signed in, and shows the page of the path. */
 import type { FunctionComponent } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
-import type { Refusal, SessionState, User } from '../contract.js';
-import { call, onSignedOut } from './call.js';
-import { Empty, Page, Problem, Waiting } from './parts/page.js';
+import type { SessionState, User } from '../contract.js';
+import { onSignedOut } from './call.js';
+import { Empty, Page, Shown, Waiting } from './parts/page.js';
 import { Toast } from './parts/toast.js';
 import { AccountPage } from './pages/account.js';
 import { AccountsPage } from './pages/accounts.js';
@@ -24,7 +24,7 @@ import { DocsPage } from './docs/docs.js';
 import { navigate, usePath } from './route.js';
 import { ConsoleContext } from './session.js';
 import { Shell } from './shell.js';
-import { forgetAnswers, toRefusal } from './use-call.js';
+import { forgetAnswers, useCall } from './use-call.js';
 
 const entrances = { '/sign-in': SignInPage, '/claim': ClaimPage, '/invite': AcceptPage };
 
@@ -76,26 +76,20 @@ const sessionInPage = (): SessionState | null => {
 export const App = () => {
   const path = usePath();
   const [session, setSession] = useState(sessionInPage);
-  const [problem, setProblem] = useState<Refusal | null>(null);
+  const asked = useCall('session', session === null ? {} : null);
   const user = session?.user ?? null;
   const isEntrance = path in entrances;
 
-  const load = async () => {
-    try {
-      setSession(await call('session', {}));
-      setProblem(null);
-    } catch (error) {
-      setProblem(toRefusal(error));
-    }
-  };
   // Layout effects, here and in `useAnswer`, do not wait for a frame of the screen, as other effects do.
   useLayoutEffect(() => {
     onSignedOut(() => {
       forgetAnswers();
       setSession((last) => last && { ...last, user: null });
     });
-    if (session === null) void load();
   }, []);
+  useLayoutEffect(() => {
+    if (asked.answer !== undefined) setSession(asked.answer);
+  }, [asked.answer]);
 
   // After signing in, the user returns to this page.
   const mustSignIn = session !== null && user === null && !isEntrance;
@@ -109,7 +103,7 @@ export const App = () => {
   if (session === null || mustSignIn) {
     return (
       <main class="entrance stack">
-        {problem === null ? <Waiting /> : <Problem refusal={problem} onRetry={() => void load()} />}
+        <Shown of={asked}>{() => <Waiting />}</Shown>
       </main>
     );
   }

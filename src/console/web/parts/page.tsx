@@ -78,7 +78,7 @@ export const Shown = <T,>(props: {
   readonly children: (answer: T) => ComponentChildren;
 }) => {
   const { answer, problem } = props.of;
-  const mayPass = problem?.code === 'unavailable' || problem?.code === 'failed';
+  const mayPass = ['unavailable', 'failed', 'tooManyAttempts'].includes(problem?.code ?? '');
   return (
     <>
       {problem !== null && <Problem refusal={problem} {...(mayPass && { onRetry: () => void refresh() })} />}
