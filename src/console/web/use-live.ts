@@ -16,36 +16,34 @@ export interface Live {
 export const useLive = (): Live => {
   const [live, setLive] = useState<Live>({ view: null, state: 'connecting' });
   useLayoutEffect(() => {
-    let source: EventSource | null = null;
+    let source: EventSource;
     let timer: ReturnType<typeof setTimeout> | undefined;
-
-    const lose = () => {
-      source?.close();
-      setLive(({ view }) => ({ view, state: 'lost' }));
+    const after = (ms: number, act: () => void) => {
       clearTimeout(timer);
-      timer = setTimeout(() => {
+      timer = setTimeout(act, ms);
+    };
+    const lose = () => {
+      source.close();
+      setLive(({ view }) => ({ view, state: 'lost' }));
+      after(retryMs, () => {
         // An EventSource does not report why it failed. This call shows whether the session has ended.
         call('voices', {}).catch(() => undefined);
         connect();
-      }, retryMs);
-    };
-    const listen = () => {
-      clearTimeout(timer);
-      timer = setTimeout(lose, silenceMs);
+      });
     };
     const connect = () => {
       source = new EventSource('/api/live');
       source.onmessage = ({ data }: MessageEvent<string>) => {
-        listen();
+        after(silenceMs, lose);
         setLive({ view: JSON.parse(data) as LiveView, state: 'connected' });
       };
       source.onerror = lose;
-      listen();
+      after(silenceMs, lose);
     };
     connect();
     return () => {
       clearTimeout(timer);
-      source?.close();
+      source.close();
     };
   }, []);
   return live;
