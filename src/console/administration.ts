@@ -164,21 +164,11 @@ class AdministrationThread {
 /** Starts no thread yet: the first call does. */
 export const startAdministration = (options: AdministrationOptions): ConsoleAdministration => {
   const thread = new AdministrationThread(options);
-  const own = {
-    get restarts() {
-      return thread.restarts;
+  return new Proxy(thread, {
+    get: (_, name: keyof ConsoleCalls): unknown => {
+      const own: unknown = Reflect.get(thread, name);
+      if (typeof own === 'function') return own.bind(thread);
+      return own ?? ((...args: Parameters<ConsoleCalls[typeof name]>) => thread.call(name, ...args));
     },
-    stopSending: () => thread.stopSending(),
-    close: () => thread.close(),
-    pronounce: (...question: Parameters<Pronouncing['pronounce']>) => thread.pronounce(...question),
-  };
-  type Call = (...args: Parameters<ConsoleCalls[keyof ConsoleCalls]>) => Promise<unknown>;
-  const call =
-    (name: keyof ConsoleCalls): Call =>
-    (...args) =>
-      thread.call(name, ...args);
-  return new Proxy(own, {
-    get: (_, name: keyof typeof own | keyof ConsoleCalls): unknown =>
-      name in own ? Reflect.get(own, name) : call(name as keyof ConsoleCalls),
-  }) as ConsoleAdministration;
+  }) as unknown as ConsoleAdministration;
 };
