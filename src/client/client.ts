@@ -35,7 +35,6 @@ export class SyrinxClient implements AsyncDisposable {
   readonly #drainWaiters = new Set<() => void>();
   readonly #opened = new Deferred<undefined>();
   readonly #closed = new Deferred<SyrinxError | undefined>();
-  readonly #link: Link;
   readonly #signal: AbortSignal | undefined;
   #state: 'connecting' | 'open' | 'waiting' | 'closing' | 'closed' = 'connecting';
   #connection: Connection | undefined;
@@ -44,23 +43,45 @@ export class SyrinxClient implements AsyncDisposable {
   #cause: SyrinxError | undefined;
   #stopRetry: () => void = () => undefined;
 
+  /** What contexts ask of the client. */
+  readonly #link: Link = {
+    send: (context, frame) => {
+      const entry = this.#entries.get(context.id);
+      if (entry === undefined) return true;
+      const waitingBytes = this.#waitingBytes();
+      if (waitingBytes > this.#settings.sendBufferBytesMax)
+        throw new SyrinxError('buffer_full', `${String(waitingBytes)} bytes wait to be sent`);
+      if (entry.held === undefined) this.#connection?.send(frame);
+      else {
+        entry.held.push(frame);
+        entry.heldBytes += Buffer.byteLength(frame);
+      }
+      return this.#waitingBytes() <= highWaterBytes;
+    },
+    drained: () => {
+      if (this.#state === 'closed' || this.#waitingBytes() <= highWaterBytes) return Promise.resolve();
+      return new Promise((resolve) => this.#drainWaiters.add(resolve));
+    },
+    setOverfull: (context, isOverfull) => {
+      if (isOverfull) this.#overfull.add(context);
+      else this.#overfull.delete(context);
+      this.#connection?.setPaused(this.#overfull.size > 0);
+    },
+    left: (context, goodbye) => {
+      const entry = this.#entries.get(context.id);
+      if (entry === undefined) return;
+      entry.control = undefined;
+      // The service still has to answer, and may send what was under way. Until then the id is in use.
+      if (goodbye !== undefined && entry.held === undefined) this.#connection?.send(goodbye);
+      else this.#entries.delete(context.id);
+      this.#wakeDrained();
+    },
+  };
+
   /** @internal Use `connect`. */
   constructor(options: ConnectOptions) {
     this.#settings = settingsOf(options);
     this.#signal = options.signal;
-    this.#link = {
-      clock: this.#settings.clock,
-      receiveBufferBytesMax: this.#settings.receiveBufferBytesMax,
-      consumerStallMsMax: this.#settings.consumerStallMsMax,
-      send: (context, frame) => this.#send(context, frame),
-      drained: () => this.#drained(),
-      setOverfull: (context, isOverfull) => {
-        this.#setOverfull(context, isOverfull);
-      },
-      left: (context, goodbye) => {
-        this.#left(context, goodbye);
-      },
-    };
     if (this.#signal?.aborted === true) this.#onAbort();
     else {
       this.#signal?.addEventListener('abort', this.#onAbort, { once: true });
@@ -102,7 +123,7 @@ export class SyrinxClient implements AsyncDisposable {
       );
     const id = options.contextId ?? randomUUID();
     if (this.#entries.has(id)) throw new TypeError(`context id ${id} is in use`);
-    const control = SpeechContext.open(this.#link, id, options);
+    const control = SpeechContext.open(this.#link, this.#settings, id, options);
     this.#entries.set(id, { control, held: this.#state === 'open' ? undefined : [], heldBytes: 0 });
     try {
       control.start();
@@ -228,29 +249,10 @@ export class SyrinxClient implements AsyncDisposable {
     entry.control?.deliver(frame);
   }
 
-  #send(context: SpeechContext, frame: string): boolean {
-    const entry = this.#entries.get(context.id);
-    if (entry === undefined) return true;
-    const waitingBytes = this.#waitingBytes();
-    if (waitingBytes > this.#settings.sendBufferBytesMax)
-      throw new SyrinxError('buffer_full', `${String(waitingBytes)} bytes wait to be sent`);
-    if (entry.held === undefined) this.#connection?.send(frame);
-    else {
-      entry.held.push(frame);
-      entry.heldBytes += Buffer.byteLength(frame);
-    }
-    return this.#waitingBytes() <= highWaterBytes;
-  }
-
   #waitingBytes(): number {
     let bytes = this.#connection?.waitingBytes ?? 0;
     for (const { heldBytes } of this.#entries.values()) bytes += heldBytes;
     return bytes;
-  }
-
-  #drained(): Promise<void> {
-    if (this.#state === 'closed' || this.#waitingBytes() <= highWaterBytes) return Promise.resolve();
-    return new Promise((resolve) => this.#drainWaiters.add(resolve));
   }
 
   #wakeDrained(): void {
@@ -258,22 +260,6 @@ export class SyrinxClient implements AsyncDisposable {
     if (this.#state !== 'closed' && this.#waitingBytes() > highWaterBytes) return;
     for (const resolve of this.#drainWaiters) resolve();
     this.#drainWaiters.clear();
-  }
-
-  #setOverfull(context: SpeechContext, isOverfull: boolean): void {
-    if (isOverfull) this.#overfull.add(context);
-    else this.#overfull.delete(context);
-    this.#connection?.setPaused(this.#overfull.size > 0);
-  }
-
-  #left(context: SpeechContext, goodbye: string | undefined): void {
-    const entry = this.#entries.get(context.id);
-    if (entry === undefined) return;
-    entry.control = undefined;
-    // The service still has to answer, and may send what was under way. Until then the id is in use.
-    if (goodbye !== undefined && entry.held === undefined) this.#connection?.send(goodbye);
-    else this.#entries.delete(context.id);
-    this.#wakeDrained();
   }
 }
 

@@ -11,7 +11,7 @@ import {
   textFrame,
 } from './frames.js';
 import { type EventKind, type EventOf, Inbox, type SpeechEvent } from './inbox.js';
-import type { Clock, ContextOptions } from './options.js';
+import type { ContextOptions, Settings } from './options.js';
 
 /** UTF-16 units of one frame: at three bytes each, they stay below the 256 KiB of text in a message. */
 const pieceUnits = 64 * 1024;
@@ -46,9 +46,6 @@ export class Deferred<T> {
 
 /** The part of the client that a context uses. */
 export interface Link {
-  readonly clock: Clock;
-  readonly receiveBufferBytesMax: number;
-  readonly consumerStallMsMax: number;
   /** @returns false if the caller should wait for `drained` @throws {SyrinxError} `buffer_full` */
   send(context: SpeechContext, frame: string): boolean;
   drained(): Promise<void>;
@@ -76,6 +73,7 @@ export interface ContextControl {
 export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposable {
   readonly id: string;
   readonly #link: Link;
+  readonly #settings: Settings;
   readonly #inbox: Inbox;
   readonly #flushes = new Map<string, Deferred<undefined>>();
   readonly #started = new Deferred<StartedContext>();
@@ -89,8 +87,9 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
   #isOverfull = false;
   #stopStall: () => void = () => undefined;
 
-  private constructor(link: Link, id: string, options: ContextOptions) {
+  private constructor(link: Link, settings: Settings, id: string, options: ContextOptions) {
     this.#link = link;
+    this.#settings = settings;
     this.id = id;
     this.#inbox = new Inbox(() => {
       this.#weigh(true);
@@ -103,8 +102,8 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
   }
 
   /** @internal For the client. */
-  static open(link: Link, id: string, options: ContextOptions): ContextControl {
-    const context = new SpeechContext(link, id, options);
+  static open(link: Link, settings: Settings, id: string, options: ContextOptions): ContextControl {
+    const context = new SpeechContext(link, settings, id, options);
     return {
       context,
       start: () => {
@@ -303,7 +302,7 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
   /** Reports when unread bytes exceed the bound and when they are back below; fails the context if they stay above. */
   #weigh(wasRead: boolean): void {
     if (this.#state === 'ended') return;
-    const max = this.#link.receiveBufferBytesMax;
+    const max = this.#settings.receiveBufferBytesMax;
     if (!this.#isOverfull) this.#setOverfull(this.#inbox.bytes > max);
     else if (this.#inbox.bytes <= max - Math.min(resumeBytes, max / 2)) this.#setOverfull(false);
     else if (wasRead) this.#startStall();
@@ -319,9 +318,9 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
 
   #startStall(): void {
     this.#stopStall();
-    const ms = this.#link.consumerStallMsMax;
-    this.#stopStall = this.#link.clock.after(ms, () => {
-      const held = `${String(this.#link.receiveBufferBytesMax)} bytes of context ${this.id} were unread for ${String(ms)} ms`;
+    const ms = this.#settings.consumerStallMsMax;
+    this.#stopStall = this.#settings.clock.after(ms, () => {
+      const held = `${String(this.#settings.receiveBufferBytesMax)} bytes of context ${this.id} were unread for ${String(ms)} ms`;
       this.#end(new SyrinxError('slow_consumer', held), false, cancelFrame(this.id));
     });
   }
