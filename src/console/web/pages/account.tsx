@@ -76,7 +76,6 @@ const Manage = ({ account }: Of) => {
               label="Remove limit"
               kind=""
               title={`Remove the credit limit of ${name}?`}
-              act="Remove limit"
               onAct={() => call('meterAccount', { accountId, metered: false, credits: 0 })}
               done={`${name} is not metered.`}
             >
@@ -97,7 +96,6 @@ const Manage = ({ account }: Of) => {
             label={`${suspend} account`}
             kind=""
             title={`${suspend} ${name}?`}
-            act={`${suspend} account`}
             onAct={() => call('suspendAccount', { accountId, suspended: !suspended })}
             done={suspended ? `${name} is resumed.` : `${name} is suspended.`}
           >
@@ -120,7 +118,6 @@ const Manage = ({ account }: Of) => {
             label="Delete account"
             kind="danger"
             title={`Delete ${name}?`}
-            act="Delete account"
             onAct={async () => {
               await call('deleteAccount', { accountId });
               showToast(`${name} is deleted.`);

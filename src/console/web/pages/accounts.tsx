@@ -52,7 +52,6 @@ export const AccountsPage = () => {
       label="Create account"
       kind="primary"
       title="Create account"
-      act="Create account"
       onAct={async (values) => {
         const name = textOf(values, 'name');
         const { accountId } = await call('createAccount', { name, credits: numberOf(values, 'credits') });

@@ -17,7 +17,6 @@ export const AddCredit = ({ account }: { readonly account: AccountView }) => {
     <AskButton
       label={act}
       title={`${act}: ${name}`}
-      act={act}
       onAct={(values) => {
         const credits = creditsIn(values);
         return metered

@@ -55,7 +55,6 @@ export const ProfilePage = () => {
             label="Sign out everywhere"
             kind=""
             title="Sign out everywhere?"
-            act="Sign out everywhere"
             onAct={async () => become(await call('signOut', { everywhere: true }), '/sign-in')}
           >
             <p>You can sign in again with your name and password.</p>

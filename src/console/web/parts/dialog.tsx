@@ -129,12 +129,14 @@ export const DialogButton = (
   );
 };
 
-/** A button that asks. */
-export const AskButton = (props: OpenerOptions & Omit<Parameters<typeof Ask>[0], 'onClose'>) => {
-  const { kind = '', label, of, ...ask } = props;
+/** A button that asks. The act has its name, if it has no other. */
+export const AskButton = (
+  props: OpenerOptions & Omit<Parameters<typeof Ask>[0], 'act' | 'onClose'> & { readonly act?: string },
+) => {
+  const { kind = '', label, of, act = label, ...ask } = props;
   return (
     <DialogButton label={label} kind={kind} {...(of !== undefined && { of })}>
-      {(close) => <Ask {...ask} onClose={close} />}
+      {(close) => <Ask {...ask} act={act} onClose={close} />}
     </DialogButton>
   );
 };

@@ -68,6 +68,8 @@ interface ServerFrame {
 export type SocketState = 'closed' | 'connecting' | 'open';
 
 interface SocketSessionParts {
+  readonly accountId: number;
+  readonly output: AudioOutput;
   /** The page must be drawn again. */
   readonly onChange: () => void;
   /** An utterance was spoken and charged, or refused. */
@@ -85,21 +87,15 @@ export class SocketSession {
   normalizes = true;
   /** Why the last connection ended. */
   problem: string | null = null;
-  readonly #accountId: number;
-  readonly #output: AudioOutput;
-  readonly #onChange: () => void;
-  readonly #onSpoken: () => void;
+  readonly #parts: SocketSessionParts;
   #socket: WebSocket | null = null;
   #waiting: object[] = [];
   #startMs = 0;
   #frames = 0;
   #opened = 0;
 
-  constructor(accountId: number, output: AudioOutput, { onChange, onSpoken }: SocketSessionParts) {
-    this.#accountId = accountId;
-    this.#output = output;
-    this.#onChange = onChange;
-    this.#onSpoken = onSpoken;
+  constructor(parts: SocketSessionParts) {
+    this.#parts = parts;
   }
 
   get connection(): SocketState {
@@ -123,7 +119,7 @@ export class SocketSession {
     this.extensions[id] = extensionOf(format.encoding);
     this.contexts.push({
       ...{ id, voice },
-      track: new Track(format, this.#output, this.#onChange),
+      track: new Track(format, this.#parts.output, this.#parts.onChange),
       words: [],
       text: '',
       state: 'open',
@@ -152,7 +148,7 @@ export class SocketSession {
     if (context.state !== 'open') return;
     if (context.text.length + text.length > contextCharactersMax) {
       context.problem = `A context takes ${formatNumber(contextCharactersMax)} characters here. Open another one.`;
-      this.#onChange();
+      this.#parts.onChange();
       return;
     }
     context.askedAtMs ??= performance.now();
@@ -182,20 +178,20 @@ export class SocketSession {
       context.state = 'cancelled';
       this.#send({ cancel_context: true, context_id: context.id });
     }
-    this.#onChange();
+    this.#parts.onChange();
   }
 
   remove(context: SocketContext): void {
     this.cancel(context);
     context.track.close();
     this.contexts.splice(this.contexts.indexOf(context), 1);
-    this.#onChange();
+    this.#parts.onChange();
   }
 
   clearFrames(): void {
     this.frames.length = 0;
     this.sent.length = 0;
-    this.#onChange();
+    this.#parts.onChange();
   }
 
   disconnect(): void {
@@ -211,7 +207,7 @@ export class SocketSession {
 
   #connect(): void {
     const url = new URL(
-      `/api/socket?accountId=${this.#accountId}&normalize=${this.normalizes}`,
+      `/api/socket?accountId=${this.#parts.accountId}&normalize=${this.normalizes}`,
       location.href,
     );
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
@@ -221,7 +217,7 @@ export class SocketSession {
     this.problem = null;
     socket.addEventListener('open', () => {
       for (const frame of this.#waiting.splice(0)) socket.send(JSON.stringify(frame));
-      this.#onChange();
+      this.#parts.onChange();
     });
     socket.addEventListener('message', ({ data }) => {
       if (this.#socket === socket && typeof data === 'string') this.#receive(JSON.parse(data) as ServerFrame);
@@ -242,7 +238,7 @@ export class SocketSession {
       context.state = 'lost';
       context.track.complete().catch(() => undefined);
     }
-    this.#onChange();
+    this.#parts.onChange();
   }
 
   #send(frame: Readonly<Record<string, unknown>>): void {
@@ -250,7 +246,7 @@ export class SocketSession {
     if (this.sent.length < framesSentMax) this.sent.push({ atMs: performance.now(), frame });
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
     else if (this.#waiting.length < framesWaitingMax) this.#waiting.push(frame);
-    this.#onChange();
+    this.#parts.onChange();
   }
 
   #receive(frame: ServerFrame): void {
@@ -266,7 +262,7 @@ export class SocketSession {
       if (frame.error !== undefined) this.problem = problemOfFrame(frame.error);
     } else this.#follow(context, frame);
     this.#list('service', text);
-    this.#onChange();
+    this.#parts.onChange();
   }
 
   /** @returns the seconds of audio that came of it at once */
@@ -282,7 +278,7 @@ export class SocketSession {
     if (frame.context_started !== undefined) context.isStarted = true;
     if (frame.timestamps !== undefined) context.words.push(...wordsOf(frame.timestamps));
     if (frame.flush_completed === true) context.track.settle();
-    if (frame.flush_id !== undefined || frame.context_closed === true) this.#onSpoken();
+    if (frame.flush_id !== undefined || frame.context_closed === true) this.#parts.onSpoken();
     if (frame.error !== undefined) {
       context.problem = problemOfFrame(frame.error);
       // The error of the flush that ends a refused text: the next text is a new one.

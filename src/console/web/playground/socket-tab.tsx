@@ -114,7 +114,7 @@ export const SocketTab = (props: TabProps) => {
   const open = useRef<HTMLButtonElement>(null);
   const [output] = useState(() => new AudioOutput());
   const session = useRef<SocketSession>(null);
-  session.current ??= new SocketSession(account.accountId, output, { onChange: redraw, onSpoken });
+  session.current ??= new SocketSession({ accountId: account.accountId, output, onChange: redraw, onSpoken });
   const { connection, contexts, frames, problem } = session.current;
 
   useEffect(

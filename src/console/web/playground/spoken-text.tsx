@@ -41,15 +41,6 @@ export const whatWasHeard = (track: Track, words: readonly Word[]): string => {
   return `Stopped after ${formatSeconds(seconds * 1_000)} s. ${upTo}`;
 };
 
-const steps: Readonly<Record<string, (index: number, last: number) => number>> = {
-  ArrowLeft: (index) => index - 1,
-  ArrowUp: (index) => index - 1,
-  ArrowRight: (index) => index + 1,
-  ArrowDown: (index) => index + 1,
-  Home: () => 0,
-  End: (_, last) => last,
-};
-
 export const SpokenText = (props: {
   readonly label: string;
   readonly text: string;
@@ -75,11 +66,13 @@ export const SpokenText = (props: {
   });
 
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
-    const step = steps[event.key];
-    if (step === undefined) return;
-    event.preventDefault();
     const last = pieces.length - 1;
-    const index = Math.max(0, Math.min(step(reached, last), last));
+    const [before, after] = [Math.max(0, reached - 1), Math.min(reached + 1, last)];
+    const arrows = { ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after };
+    const keys: Readonly<Record<string, number>> = { ...arrows, Home: 0, End: last };
+    const index = keys[event.key];
+    if (index === undefined) return;
+    event.preventDefault();
     setReached(index);
     element.current?.querySelectorAll('button')[index]?.focus();
   };
