@@ -260,7 +260,7 @@ export class App {
           ledger: store.ledger,
           speech: dispatcher,
           generation: () => dispatcher.threads.generations.current,
-          speechCpu: () => dispatcher.speechCpu,
+          speechCpu: () => dispatcher.figures.speechCpu,
           live: () =>
             liveView(
               app.#figures(),
@@ -308,7 +308,7 @@ export class App {
 
   async #listen(): Promise<Listening & Pick<Started, 'consolePort'>> {
     const { bounds, console, dispatcher, log, server } = this.#stages;
-    this.#heapTrim = await HeapTrim.start({ bounds, log, quietMs: () => dispatcher.quietMs });
+    this.#heapTrim = await HeapTrim.start({ bounds, log, quietMs: () => dispatcher.scheduler.quietMs });
     try {
       const listening = await server.listen();
       return { ...listening, consolePort: (await console?.listen(listening)) ?? null };
@@ -376,7 +376,7 @@ export class App {
       streams: Object.fromEntries(streams),
       sockets,
       openContexts: contexts,
-      runningSegments: this.#stages.dispatcher.runningSegments,
+      runningSegments: this.#stages.dispatcher.scheduler.runningSegments,
       ...this.#stages.dispatcher.threads.generations.status(),
       threads: this.#stages.dispatcher.threads.counts,
       threadsWhole: this.#stages.dispatcher.threads.isWhole,
@@ -408,10 +408,7 @@ export class App {
       gpuIsLost: generations.gpuIsLost,
       voicePacksRefused: generations.current.findings.length,
       voicePacks: generations.packs(),
-      bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
-      capacityRatio: this.#stages.dispatcher.capacityRatio,
-      freeCores: this.#stages.dispatcher.freeCores,
-      speechCpu: this.#stages.dispatcher.speechCpu,
+      ...this.#stages.dispatcher.figures,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
       ledgerEntriesRefused: this.#stages.store.entriesRefused,
       logLinesLost: this.#stages.log.linesLost,

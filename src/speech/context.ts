@@ -366,6 +366,7 @@ export class Context implements SpeechContext {
       this.#announce(segment);
     }
     const { options } = this.#parts;
+    const { request } = segment;
     const { isFile } = this.listener;
     const isShared = isFile || (options.group !== undefined && this.schedule.running.length === 1);
     const share = isShared ? this.#parts.scheduler.shareOf(this.schedule) : undefined;
@@ -377,8 +378,8 @@ export class Context implements SpeechContext {
     const job = {
       contextId: this.id,
       segment: segment.index,
-      ...this.#utterances.requestOf(segment),
-      ...(segment.pauseMs === undefined && isBlank(segment.text) && { pauseMs: blankMs(attempt.seed) }),
+      ...request,
+      ...(request.pauseMs === undefined && isBlank(request.text) && { pauseMs: blankMs(attempt.seed) }),
       ...{ seed: attempt.seed, isFirst: attempt.isFirst, begins: attempt.begins },
       utteranceSeed: this.#utteranceSeed,
       actor: actorOfContext(this.id),

@@ -44,11 +44,11 @@ const COSTS_KEPT_MS = 60_000;
 
 export class Dispatcher implements Speech {
   readonly threads: Threads;
+  readonly scheduler: Scheduler;
   readonly #bounds: Bounds;
   readonly #log: Log;
   readonly #metrics: Metrics;
   readonly #lexicons: Lexicons['of'];
-  readonly #scheduler: Scheduler;
   readonly #contexts = new Map<number, Context>();
   /** Contexts of each account that are not released: until then each has a clock. */
   readonly #contextBudget: KeyedBudget;
@@ -75,7 +75,7 @@ export class Dispatcher implements Speech {
     this.#metrics = options.metrics;
     this.#lexicons = (account, settings) => options.lexicons?.of(account, settings) ?? [];
     this.threads = new Threads(options);
-    this.#scheduler = new Scheduler({
+    this.scheduler = new Scheduler({
       clock: monotonicMs,
       clocks: this.threads.clocks,
       isFull: () => this.#capacity.isFull(monotonicMs()),
@@ -83,7 +83,7 @@ export class Dispatcher implements Speech {
       jobsMax: config.synthesisThreads * bounds.jobsPerThreadMax,
       bounds,
     });
-    this.#scheduler.setPaused(true);
+    this.scheduler.setPaused(true);
     this.#refuses = config.overload === 'refuse';
     this.#costs = options.costs ?? Costs.unknown();
     this.#cores = new Cores(availableParallelism(), config.synthesisThreads, SYNTHESIS_NICENESS);
@@ -113,7 +113,7 @@ export class Dispatcher implements Speech {
     actors.on('costs', (costs) => {
       for (const [encoding, cpu] of costs) this.#costs.measuredEncoding(encoding, cpu);
     });
-    generations.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
+    generations.on('capacity', (readyThreads) => this.scheduler.setPaused(readyThreads === 0));
     generations.on('switched', () => this.#withEach((context) => context.renew()));
     generations.on('overdue', (aReloadWaits) =>
       this.#withEach((context) => {
@@ -133,34 +133,19 @@ export class Dispatcher implements Speech {
     return this.#contexts.size;
   }
 
-  /** Segments that synthesis threads have. */
-  get runningSegments(): number {
-    return this.#scheduler.runningSegments;
-  }
-
-  /** How long no thread has made speech. */
-  get quietMs(): number {
-    return this.#scheduler.quietMs;
-  }
-
-  /** Milliseconds of audio made and not handed to its socket. */
-  get unsentAudioMs(): number {
-    return this.#scheduler.unsentAudioMs;
-  }
-
-  /** What is in use of the speech that the machine can make in time; 1 is full. */
-  get capacityRatio(): number {
-    return this.#capacity.fullness(monotonicMs()).ratio;
-  }
-
-  /** Cores that other programs leave to speech. */
-  get freeCores(): number {
-    return this.#cores.free;
-  }
-
-  /** What admission counts for a second of speech, in seconds of CPU time, by voice. */
-  get speechCpu(): ReadonlyMap<string, number> {
-    return new Map(this.voices.speakerIds.map((voiceId) => [voiceId, this.#costs.voice(voiceId).cpu]));
+  /** For the metrics. */
+  get figures() {
+    const { speakerIds } = this.voices;
+    return {
+      /** Milliseconds of audio made and not handed to its socket. */
+      bufferedAudioMs: this.scheduler.unsentAudioMs,
+      /** What is in use of the speech that the machine can make in time; 1 is full. */
+      capacityRatio: this.#capacity.fullness(monotonicMs()).ratio,
+      /** Cores that other programs leave to speech. */
+      freeCores: this.#cores.free,
+      /** What admission counts for a second of speech, in seconds of CPU time, by voice. */
+      speechCpu: new Map(speakerIds.map((voiceId) => [voiceId, this.#costs.voice(voiceId).cpu])),
+    };
   }
 
   admits(utterance: Utterance): boolean {
@@ -190,7 +175,7 @@ export class Dispatcher implements Speech {
     const { account } = options.lease;
     const refusal = this.#contextBudget.refusal(account, 1);
     // It would wait for other listeners of its account: perhaps for ever.
-    const waits = this.#refuses && !isWholeFraming(options.framing) && this.#scheduler.isStuck(account);
+    const waits = this.#refuses && !isWholeFraming(options.framing) && this.scheduler.isStuck(account);
     if (refusal === 'account' || waits) {
       this.#capacity.freed();
       return 'contextsOfAccountExhausted';
@@ -206,7 +191,7 @@ export class Dispatcher implements Speech {
       id,
       options,
       sink,
-      scheduler: this.#scheduler,
+      scheduler: this.scheduler,
       generations,
       actors,
       bounds: this.#bounds,
@@ -288,7 +273,7 @@ export class Dispatcher implements Speech {
     this.#measuredMs = nowMs;
     this.#idleCpuMs = idleMs;
     for (const { listener } of this.#contexts.values()) listener.standsStill(nowMs);
-    this.#scheduler.wake();
+    this.scheduler.wake();
     if (nowMs - this.#costsKeptMs >= COSTS_KEPT_MS) {
       this.#costsKeptMs = nowMs;
       void this.#keepCosts();

@@ -20,6 +20,7 @@ import { InvariantError } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 import type { Segment } from '../text/segments.js';
+import type { SegmentRequest } from '../threads/messages.js';
 import type { ClockTable } from '../threads/playback-clock.js';
 import { AudioBudget, ContextAudio } from './audio-budget.js';
 import type { Listener } from './listener.js';
@@ -40,13 +41,17 @@ export interface SchedulerOptions {
   >;
 }
 
-export interface ScheduledSegment extends Segment {
+/** What an engine is asked to speak, but for the seeds. */
+export type UnseededRequest = Omit<SegmentRequest, 'seed' | 'utteranceSeed'>;
+
+export interface ScheduledSegment extends Pick<Segment, 'tokenContinues'> {
   /** 0, 1, 2 ... within its context. */
   readonly index: number;
   /** Speech that it makes: an estimate, which grows when more has come. */
   expectedMs: number;
   /** White space before it that is in no segment, where the times of characters are reported. */
   readonly blank?: string;
+  readonly request: UnseededRequest;
 }
 
 /** A segment that is about to run. */

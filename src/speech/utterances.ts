@@ -20,21 +20,16 @@ import {
 import { Segmenter, type Segment } from '../text/segments.js';
 import { lettersOf, spokenMs, spokenSize } from '../text/spoken-size.js';
 import { isBlank, wordSpans } from '../text/words.js';
-import {
-  isSocketFraming,
-  timesCharacters,
-  type ActorCommand,
-  type SegmentRequest,
-} from '../threads/messages.js';
-import type { ScheduledSegment } from './scheduler.js';
+import { isSocketFraming, timesCharacters, type ActorCommand } from '../threads/messages.js';
+import type { ScheduledSegment, UnseededRequest } from './scheduler.js';
 import type { ContextOptions } from './speech.js';
 
 /** UTF-16 units cut at a time: about 0.05 ms of work, so that the first segment starts before the rest is looked at. */
 const SLICE_UNITS = 512;
 
-/** A flush whose text is cut, with the white space that comes before it and is in no segment. */
-interface FlushEnd {
+interface Flush {
   readonly flushId: string;
+  /** Once its text is cut: the white space that comes before it and is in no segment. */
   readonly blank?: string;
 }
 
@@ -52,7 +47,7 @@ export const requestOf = (
   language: string,
   lexicons: readonly Lexicon[] = [],
   origins?: Origins,
-): Omit<SegmentRequest, 'seed' | 'utteranceSeed'> => {
+): UnseededRequest => {
   const numbers = settings.normalizeText ? normalise(text, words, bounds, language, origins) : [];
   const found = pronounced(lexicons, text, words, language, origins, startsInToken);
   const all = mergeReplacements(forms, mergeReplacements(found, numbers));
@@ -100,7 +95,7 @@ export const aheadMs = (
 
 /** The tokens of a segment, from which the actor reports times. */
 export const tokensOf = (
-  { text, words, blank }: ScheduledSegment,
+  { request: { text, words }, blank }: ScheduledSegment,
   { framing, timestamps }: Pick<ContextOptions, 'framing' | 'timestamps'>,
 ): Pick<Extract<ActorCommand, { type: 'segment' }>, 'words' | 'gaps'> => {
   if (!timestamps) return { words: [] };
@@ -112,19 +107,15 @@ export const tokensOf = (
 };
 
 type UtteranceOptions = Pick<ContextOptions, 'framing' | 'settings' | 'settingsNow'>;
-interface Flush {
-  readonly flushId: string;
+interface Piece {
+  readonly text: string;
+  /** Of the pause before it. */
+  readonly pauseMs: number;
+  readonly form: SpokenForm | undefined;
 }
-type Pending =
-  | string
-  | Flush
-  | { readonly pauseMs: number }
-  | { readonly text: string; readonly form: SpokenForm };
 
-const textOf = (entry: Pending): string =>
-  typeof entry === 'string' ? entry : 'text' in entry ? entry.text : '';
-
-const isFlush = (entry: Pending | Segment): boolean => typeof entry === 'object' && 'flushId' in entry;
+/** What stands for a piece, or a flush, that was cut. */
+const CUT: Piece = { text: '', pauseMs: 0, form: undefined };
 
 const pauseOf = (pauseMs: number): Segment => ({
   ...{ text: '', words: [], tokenContinues: false, before: '', after: '', speak: true },
@@ -137,18 +128,18 @@ export class Utterances {
   readonly #settingsNow: () => SpeechSettings;
   /** Of the utterance that is being cut. */
   #settings: SpeechSettings;
-  /** A segment may start again, and so ask again. */
-  readonly #requestOf = new WeakMap<ScheduledSegment, ReturnType<typeof requestOf>>();
   readonly #language: string;
   readonly #code: string;
   readonly #lexicons: (settings: SpeechSettings) => readonly Lexicon[];
   readonly #speaksBlankText: boolean;
-  readonly #pending: Pending[] = [];
+  readonly #pending: (Piece | Flush)[] = [];
+  /** The first of them that is not cut. Those before it are removed now and then: each time would take long. */
+  #uncutFrom = 0;
   /** Cut, and not numbered: the spoken form of each takes time. */
   readonly #cut: (Segment | Flush)[] = [];
   readonly #forms = new MarkedForms();
   /** Flushes whose text is cut, with the number of segments before them. */
-  readonly #flushes: { readonly flush: FlushEnd; readonly segments: number }[] = [];
+  readonly #flushes: { readonly flush: Flush; readonly segments: number }[] = [];
   /** Code points to charge, of the segments from `#charged` on. White space is charged with the text after it. */
   readonly #charges: number[] = [];
   #charged = 0;
@@ -237,17 +228,18 @@ export class Utterances {
   append(text: string, { pauseMs = 0, form }: Markup = {}): void {
     this.#uncutUnits += text.length;
     this.#uncutPausesMs += pauseMs;
-    if (pauseMs > 0) this.#pending.push({ pauseMs });
-    if (text === '') return;
-    if (form !== undefined) {
-      this.#pending.push({ text, form });
-      return;
-    }
     const last = this.#pending.at(-1);
+    const isPlain = pauseMs === 0 && form === undefined;
     // Words that come letter by letter wait as a few long texts.
-    if (typeof last === 'string' && last.length < SLICE_UNITS)
-      this.#pending[this.#pending.length - 1] = last + text;
-    else this.#pending.push(text);
+    if (
+      isPlain &&
+      last !== undefined &&
+      'text' in last &&
+      last.form === undefined &&
+      last.text.length < SLICE_UNITS
+    )
+      this.#pending[this.#pending.length - 1] = { ...last, text: last.text + text };
+    else this.#pending.push({ text, pauseMs, form });
   }
 
   flush(flushId: string): void {
@@ -273,27 +265,35 @@ export class Utterances {
   }
 
   #cutPending(): readonly (Segment | Flush)[] | null {
-    const next = this.#pending.shift();
-    if (typeof next === 'string') {
-      const end = endOfSlice(next, SLICE_UNITS);
-      if (end < next.length) this.#pending.unshift(next.slice(end));
-      return this.#push(next.slice(0, end));
+    const next = this.#pending[this.#uncutFrom];
+    if (next !== undefined && 'flushId' in next) {
+      this.#leave(CUT);
+      return [...this.#segmenter.flush(), next];
     }
-    if (next !== undefined && 'text' in next) return this.#push(next.text, next.form);
-    if (next !== undefined && 'pauseMs' in next) return [...this.#segmenter.flush(), pauseOf(next.pauseMs)];
-    if (next !== undefined) return [...this.#segmenter.flush(), next];
+    if (next !== undefined) {
+      const { text, pauseMs, form } = next;
+      const end = pauseMs > 0 ? 0 : form === undefined ? endOfSlice(text, SLICE_UNITS) : text.length;
+      this.#leave({ text: text.slice(end), pauseMs: 0, form });
+      if (pauseMs > 0) return [...this.#segmenter.flush(), pauseOf(pauseMs)];
+      this.#forms.push(text.slice(0, end), form);
+      return this.#segmenter.push(text.slice(0, end));
+    }
     if (!this.#isEnded || this.#isCutToEnd) return null;
     this.#isCutToEnd = true;
     return this.#segmenter[this.#speaksBlankText ? 'end' : 'flush']();
   }
 
-  /** What an engine is asked to speak. */
-  requestOf(segment: ScheduledSegment): ReturnType<typeof requestOf> {
-    return this.#requestOf.get(segment)!;
+  /** @param rest of the first that waits */
+  #leave(rest: Piece): void {
+    this.#pending[this.#uncutFrom] = rest;
+    if (rest.text === '') this.#uncutFrom++;
+    if (2 * this.#uncutFrom < this.#pending.length) return;
+    this.#pending.splice(0, this.#uncutFrom);
+    this.#uncutFrom = 0;
   }
 
   /** @returns the next flush, once, if no more than `announced` segments come before it */
-  takeFlush(announced: number): FlushEnd | undefined {
+  takeFlush(announced: number): Flush | undefined {
     const next = this.#flushes[0];
     if (next === undefined || next.segments > announced) return undefined;
     this.#flushes.shift();
@@ -315,13 +315,15 @@ export class Utterances {
    */
   drop(announced: number, withdraw: (fromSegment: number) => void): number {
     let characters = 0;
+    const isFlush = (entry: object) => 'flushId' in entry;
     const lastFlush = this.#pending.findLastIndex(isFlush);
     for (const entry of this.#pending.splice(lastFlush + 1)) {
-      const text = textOf(entry);
-      if (typeof entry === 'object' && 'pauseMs' in entry) this.#uncutPausesMs -= entry.pauseMs;
+      const { text, pauseMs } = entry as Piece;
       characters += codePointCount(text);
       this.#uncutUnits -= text.length;
+      this.#uncutPausesMs -= pauseMs;
     }
+    this.#uncutFrom = Math.min(this.#uncutFrom, this.#pending.length);
     // All text that is cut comes before a flush: it belongs to a complete utterance.
     if (lastFlush >= 0 || this.#cut.some(isFlush)) return characters;
     for (const segment of [...this.#cut.splice(0), ...this.#segmenter.flush()] as Segment[]) {
@@ -349,15 +351,10 @@ export class Utterances {
 
   /** Forgets text and flushes that wait. */
   clear(): void {
-    this.#pending.length = 0;
+    this.#pending.length = this.#uncutFrom = 0;
     this.#cut.length = 0;
     this.#flushes.length = 0;
     this.#uncutUnits = this.#uncutPausesMs = 0;
-  }
-
-  #push(text: string, form?: SpokenForm): readonly Segment[] {
-    this.#forms.push(text, form);
-    return this.#segmenter.push(text);
   }
 
   #number(cut: Segment | Flush): readonly ScheduledSegment[] {
@@ -386,7 +383,7 @@ export class Utterances {
   }
 
   /** @param whole what is asked of the segment that it is a part of */
-  #schedule({ segment, spoken, size }: SpokenPart, whole: ReturnType<typeof requestOf>): ScheduledSegment {
+  #schedule({ segment, spoken, size }: SpokenPart, whole: UnseededRequest): ScheduledSegment {
     const { text, words, before, beforeIsWhole = false, after } = segment;
     const { speed } = whole.settings;
     // A silence for blank text is free.
@@ -395,10 +392,20 @@ export class Utterances {
     const expectedMs = whole.pauseMs ?? spokenMs(size, speed);
     this.#cutUnits += text.length;
     if (whole.pauseMs === undefined) this.#cutMs += expectedMs;
-    const scheduled = { ...segment, ...this.takeBlank(), index: this.#cutSegments++, expectedMs };
-    // A part may have none of the forms of the whole.
-    const forms = whole.spoken === undefined ? {} : { spoken };
-    this.#requestOf.set(scheduled, { ...whole, text, words, before, beforeIsWhole, after, ...forms });
-    return scheduled;
+    return {
+      ...this.takeBlank(),
+      tokenContinues: segment.tokenContinues,
+      index: this.#cutSegments++,
+      expectedMs,
+      request: {
+        ...whole,
+        text,
+        words,
+        before,
+        beforeIsWhole,
+        after,
+        ...(whole.spoken !== undefined && { spoken }),
+      },
+    };
   }
 }

@@ -65,7 +65,7 @@ for (const marker of ['!throw', '!exit'])
     t.ok(letters(one, 'victim').endsWith('After that.'), 'its id is free, its socket serves');
     one.close();
     two.close();
-    await eventually(() => dispatcher.openContexts === 0 && dispatcher.runningSegments === 0);
+    await eventually(() => dispatcher.openContexts === 0 && dispatcher.scheduler.runningSegments === 0);
     t.equal(front.admission.slotsTaken, 0);
   });
 
@@ -112,7 +112,7 @@ t.test('a socket that closes cancels all of its speech', async (t) => {
   client.ws.terminate();
   await eventually(() => front.admission.slotsTaken === 0);
   const [lease] = front.admission.leases;
-  await eventually(() => dispatcher.runningSegments === 0);
+  await eventually(() => dispatcher.scheduler.runningSegments === 0);
   t.equal(dispatcher.openContexts, 0);
   t.equal(lease?.closed, 1);
   t.ok((lease?.settled ?? Infinity) < 8 * long.length * 50);

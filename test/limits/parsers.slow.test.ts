@@ -15,7 +15,7 @@ import type { RequestHead } from '../../src/front/request-head.js';
 import type { Responder } from '../../src/front/speech-route.js';
 import { parseTraceparent } from '../../src/front/trace.js';
 import { limits } from '../../src/limits.js';
-import { requestOf } from '../../src/speech/utterances.js';
+import { requestOf, Utterances } from '../../src/speech/utterances.js';
 import { Lexicon } from '../../src/text/lexicon.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { clausesOf } from '../../workers/engines/g2p/clauses.js';
@@ -176,3 +176,17 @@ const checkSpeaker = check(
 );
 for (const [name, run] of Object.entries(speakers))
   t.test(`${name}: no word takes long`, (t) => checkSpeaker(t, run));
+
+t.test('a text of many pauses is cut in linear time', async (t) => {
+  const cutAll = ({ length }: string): void => {
+    const utterances = new Utterances(limits, { framing: 'socket', settings }, 'en-US', () => []);
+    for (let pause = 0; pause < length; pause++) utterances.append('', { pauseMs: 1 });
+    utterances.end();
+    let cut = 0;
+    for (let segments = utterances.cut(); segments !== null; segments = utterances.cut())
+      cut += segments.length;
+    if (cut !== length) throw new Error(`${cut} of ${length} pauses were cut`);
+  };
+  const pauses = { name: 'pauses', text: (length: number) => ' '.repeat(length) };
+  t.equal(await slownessOf(pauses, 20_000, cutAll), null);
+});

@@ -281,7 +281,7 @@ t.test('each part of a divided segment has its own words and forms, and the char
   utterances.end();
   const parts = [];
   for (let cut = utterances.cut(); cut !== null; cut = utterances.cut())
-    parts.push(...cut.map((segment) => utterances.requestOf(segment)));
+    parts.push(...cut.map(({ request }) => request));
   const written = `${'qq '.repeat(8)}${'ab '.repeat(20).trim()}`;
   t.ok(parts.length > 3);
   t.equal(parts.map(({ text }) => text).join(''), written);
@@ -305,6 +305,34 @@ t.test('a word that is longer than several divided segments stays one word', (t)
     goesOn,
     goesOn.map((_, part) => part < goesOn.length - 1),
   );
+  t.end();
+});
+
+t.test('what waits behind text that was cut in part is cut, or dropped, as it came', (t) => {
+  const utterances = new Utterances(limits, optionsOf(lease().granted), 'en-US', () => []);
+  const text = 'ab '.repeat(400);
+  for (let count = 0; count < 3; count++) utterances.append(text, { pauseMs: 10 });
+  utterances.flush('f');
+  utterances.append('dropped');
+  let spoken = '';
+  const cut = (): boolean => {
+    const segments = utterances.cut();
+    for (const { request } of segments ?? []) spoken += request.pauseMs?.toString() ?? request.text;
+    return segments !== null;
+  };
+  while (spoken.length < 1_500) cut();
+  t.equal(utterances.hasPending, true);
+  const dropped = utterances.drop(0, () => t.fail('a complete utterance stays'));
+  t.equal(dropped, 'dropped'.length);
+  utterances.append('Yes. ');
+  utterances.end();
+  while (cut());
+  t.equal(utterances.hasPending, false);
+  for (let count = 0; count < 3; count++) utterances.append(text, { pauseMs: 10 });
+  cut();
+  utterances.drop(1_000, () => undefined);
+  t.equal(utterances.hasPending, false, 'what was dropped does not wait');
+  t.equal(spoken.replaceAll(/\s/g, ''), `10${text}`.repeat(3).replaceAll(/\s/g, '') + 'Yes.');
   t.end();
 });
 
@@ -485,7 +513,7 @@ t.test('what the machine cannot make is refused, whole files never; the log says
   t.ok(Math.abs(promisedMs! - withinSeconds! * 1_000 * supply * part) < 1e-6, 'what is promised, by hand');
   // Two of them wait for first audio: one that was admitted, and the one that is refused.
   t.ok(askedMs! - speechMs! * 5 >= 2 * 600 - 1e-6, 'what is asked for, by hand');
-  t.ok(dispatcher.freeCores > 0);
+  t.ok(dispatcher.figures.freeCores > 0);
 });
 
 t.test('text that is long to say counts so before it begins', async (t) => {
@@ -520,8 +548,7 @@ t.test('the pauses of a text count before it is cut, and once', (t) => {
   t.ok(utterances.uncutMs > 30_000);
   let cutMs = 0;
   for (let cut = utterances.cut(); cutMs < 9_000; cut = utterances.cut())
-    for (const { pauseMs = 0 } of (cut ?? []).map((segment) => utterances.requestOf(segment)))
-      cutMs += pauseMs;
+    for (const { pauseMs = 0 } of (cut ?? []).map(({ request }) => request)) cutMs += pauseMs;
   t.ok(
     utterances.uncutMs > 30_000 - cutMs && utterances.uncutMs < 40_000 - cutMs,
     `${utterances.uncutMs} ms`,
@@ -558,7 +585,7 @@ t.test('an account whose part of the audio budget is used up is refused, and oth
     slow.append('one two three four five six.');
     slow.end();
     await untilIdle(dispatcher);
-    t.ok(dispatcher.unsentAudioMs * 48 > 32_000);
+    t.ok(dispatcher.scheduler.unsentAudioMs * 48 > 32_000);
     const isRefused = overload === 'refuse';
     t.equal(typeof open('greedy') === 'string', isRefused, overload);
     t.equal(typeof open('greedy', 'socket') === 'string', isRefused);
@@ -578,7 +605,7 @@ t.test('an account whose part is used up by what is being made is not refused', 
   const running = opened(open());
   running.append('one two three four five six.');
   running.end();
-  t.equal(dispatcher.runningSegments, 1);
+  t.equal(dispatcher.scheduler.runningSegments, 1);
   t.not(typeof open(), 'string');
   t.end();
 });

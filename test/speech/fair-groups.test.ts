@@ -5,31 +5,16 @@
 import t from 'tap';
 import { limits } from '../../src/limits.js';
 import { Listener } from '../../src/speech/listener.js';
-import {
-  Scheduler,
-  type ScheduledContext,
-  type ScheduledSegment,
-  type SegmentStart,
-} from '../../src/speech/scheduler.js';
+import { Scheduler, type ScheduledContext, type SegmentStart } from '../../src/speech/scheduler.js';
 import { ClockTable, type PlaybackClock } from '../../src/threads/playback-clock.js';
 import { StepQueue, type StepDue } from '../../workers/step-queue.js';
+import { segment } from '../support/scheduling.js';
 import { countShare } from '../../workers/synthesis-thread.js';
 
 const THREADS = 2;
 const CHUNKS_MS = [120, 250];
 const SEGMENT = 'A sentence of two seconds here.';
 const MS_PER_CHARACTER = 70;
-
-const segment = (index: number): ScheduledSegment => ({
-  index,
-  expectedMs: SEGMENT.length * MS_PER_CHARACTER,
-  text: SEGMENT,
-  words: [],
-  tokenContinues: false,
-  before: '',
-  after: '',
-  speak: true,
-});
 
 /** Plays in real time from its first audio on, and always has text. */
 class Hearer {
@@ -76,7 +61,7 @@ class Hearer {
 
   #write(): void {
     while (this.#context.queued.length < 2)
-      this.#machine.scheduler.enqueue(this.#context, segment(this.#segments++));
+      this.#machine.scheduler.enqueue(this.#context, segment(this.#segments++, SEGMENT.length));
   }
 
   #hear(index: number, chunkMs: number): void {

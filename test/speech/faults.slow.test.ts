@@ -139,7 +139,7 @@ t.test('a job is cancelled between two steps', async (t) => {
   context.release();
   await untilIdle(dispatcher);
   t.ok(performance.now() - releasedMs < 20_000, 'long before the last step');
-  t.equal(dispatcher.runningSegments, 0);
+  t.equal(dispatcher.scheduler.runningSegments, 0);
   t.equal(account.closed, 1);
   t.ok(await dispatcher.close(30_000));
 });
@@ -156,7 +156,7 @@ t.test('the end of a context ends its job, however long a step of it takes', asy
   await voices.hung();
   context.release();
   await untilIdle(dispatcher);
-  t.equal(dispatcher.runningSegments, 0, 'its step still runs');
+  t.equal(dispatcher.scheduler.runningSegments, 0, 'its step still runs');
   voices.letGo();
   t.ok(await dispatcher.close(30_000));
 });
@@ -182,7 +182,7 @@ t.test('a fault on the front thread while a segment starts ends its own context'
   context.release();
   t.match(await neighbour, { ending: 'closed', letters: long });
   await untilIdle(dispatcher);
-  t.equal(dispatcher.runningSegments, 0);
+  t.equal(dispatcher.scheduler.runningSegments, 0);
   t.equal(dispatcher.openContexts, 0);
   t.ok(await dispatcher.close(30_000));
 });
@@ -208,7 +208,7 @@ t.test(
     t.equal(account.closed, 1, 'the slot is free at once');
     t.equal(dispatcher.openContexts, 0);
     await untilIdle(dispatcher);
-    t.equal(dispatcher.runningSegments, 0);
+    t.equal(dispatcher.scheduler.runningSegments, 0);
     t.equal(frames, seen);
     t.ok(account.settled < long.length, 'only what was handed over is charged');
     t.ok(await dispatcher.close(30_000));

@@ -255,7 +255,7 @@ t.test('a fault that is found after the last frame of a context is logged', asyn
   while (lines.length === 0) await new Promise((resolve) => setImmediate(resolve));
   t.match(lines, [{ reason: /^a fault of the scheduling: more audio was handed over/ }, /after its end/]);
   context.release();
-  t.equal(other.unsentAudioMs, 0);
+  t.equal(other.scheduler.unsentAudioMs, 0);
   await other.close(5_000);
 });
 

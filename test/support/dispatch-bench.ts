@@ -147,4 +147,5 @@ export const sentence = 'one two three four five six seven eight nine ten eleven
 export const long = sentence.repeat(6).trim();
 
 export const untilWhole = (dispatcher: Dispatcher) => eventually(() => dispatcher.threads.isWhole);
-export const untilIdle = (dispatcher: Dispatcher) => eventually(() => dispatcher.runningSegments === 0);
+export const untilIdle = (dispatcher: Dispatcher) =>
+  eventually(() => dispatcher.scheduler.runningSegments === 0);

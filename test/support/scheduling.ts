@@ -14,12 +14,11 @@ import { ClockTable, PlaybackClock } from '../../src/threads/playback-clock.js';
 export const segment = (index: number, characters = 50): ScheduledSegment => ({
   index,
   expectedMs: 70 * characters,
-  text: 'a'.repeat(characters),
-  words: [],
   tokenContinues: false,
-  before: '',
-  after: '',
-  speak: true,
+  request: {
+    ...{ text: 'a'.repeat(characters), words: [], before: '', after: '' },
+    settings: { voiceId: 'ada', temperature: 1, normalizeText: false },
+  },
 });
 
 /** A listener who tells when there is something to make again. */
