@@ -201,7 +201,7 @@ class Load {
   #workOf({ voiceId, encoding, remainingMs, slackMs, isAwaiting }: Demand, on: Terms): Work {
     const { firstAudioMsMax, inHandMs } = terms[on];
     const { cpu, beginMs, isLong } = this.#voice(voiceId);
-    const encodingCpu = this.#options.costs.encoding(encoding);
+    const encodingCpu = this.#options.costs.encodings.of(encoding).cpu;
     const dryMs = Math.max(0, slackMs + (isAwaiting ? firstAudioMsMax : 0));
     const aheadMs = Math.min(inHandMs, IN_HAND_CPU_MS / cpu);
     // A long first step is no more than the speech that it makes.
@@ -226,7 +226,7 @@ class Load {
     let voice = this.#voices.get(voiceId);
     if (voice === undefined) {
       const { costs, longStepOf } = this.#options;
-      voice = { ...costs.voice(voiceId), isLong: longStepOf?.(voiceId) !== undefined };
+      voice = { ...costs.voices.of(voiceId), isLong: longStepOf?.(voiceId) !== undefined };
       this.#voices.set(voiceId, voice);
     }
     return voice;
@@ -237,7 +237,7 @@ export interface CapacityOptions {
   /** Of all contexts that have speech to be made for a listener. */
   readonly demands: () => Iterable<Demand>;
   readonly supply: () => Supply;
-  readonly costs: Pick<Costs, 'voice' | 'encoding'>;
+  readonly costs: Record<'voices' | 'encodings', Pick<Costs['voices'], 'of'>>;
   /** The longest step of a voice whose steps are long. */
   readonly longStepOf?: (voiceId: string) => LongStep | undefined;
 }

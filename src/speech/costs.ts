@@ -6,12 +6,11 @@
  * The figures of the last run are kept in a file. They come from real work, so they go before the measurement at the load,
  * unless the two differ so much that the voice or the machine is another one.
  */
-import type { Encoding } from '../api/formats.js';
 import { KeptFile } from '../kept-file.js';
 import type { Effort } from '../threads/effort.js';
 import type { VoiceCost } from '../threads/voices.js';
 
-/** What nothing is known of, in CPU time: our own voice and mp3 on a machine of 2020. */
+/** What nothing is known of: our own voice and mp3 on a machine of 2020. */
 const UNKNOWN: VoiceCost = { cpu: 0.02, beginMs: 8 };
 const UNKNOWN_ENCODING: VoiceCost = { cpu: 0.005, beginMs: 0 };
 
@@ -76,83 +75,62 @@ const isFigure = (value: unknown): value is VoiceCost => {
 
 const agree = (a: VoiceCost, b: VoiceCost): boolean => a.cpu <= b.cpu * AGREES && b.cpu <= a.cpu * AGREES;
 
-export class Costs {
-  readonly #file: KeptFile | null;
-  readonly #voices = new Map<string, Cost>();
-  readonly #encodings = new Map<string, Cost>();
+class CostTable {
+  readonly #unknown: VoiceCost;
+  readonly #costs = new Map<string, Cost>();
 
-  private constructor(file: KeptFile | null) {
-    this.#file = file;
+  /** @param unknown what is assumed of what was never measured */
+  constructor(unknown: VoiceCost) {
+    this.#unknown = unknown;
   }
 
-  /** They are not kept. */
-  static unknown(): Costs {
-    return new Costs(null);
+  of(name: string): VoiceCost {
+    return this.#costs.get(name)?.figure ?? this.#unknown;
+  }
+
+  /** A load measured it. */
+  measured(name: string, cost: VoiceCost): void {
+    if (!isFigure(cost)) return;
+    const known = this.#costs.get(name);
+    if (known === undefined || !agree(known.figure, cost)) this.#costs.set(name, new Cost(cost));
+  }
+
+  /** Counts what a thread did. */
+  add(name: string, effort: Effort): void {
+    if (effort.speechMs <= 0) return;
+    const cost = this.#costs.get(name) ?? new Cost(this.#unknown);
+    this.#costs.set(name, cost);
+    cost.add(effort);
+  }
+
+  toJSON(): Figures {
+    return Object.fromEntries([...this.#costs].map(([name, { figure }]) => [name, figure]));
+  }
+}
+
+export class Costs {
+  readonly voices = new CostTable(UNKNOWN);
+  readonly encodings = new CostTable(UNKNOWN_ENCODING);
+  readonly #file: KeptFile | null;
+
+  /** @param file without one they are not kept */
+  constructor(file: KeptFile | null = null) {
+    this.#file = file;
   }
 
   /** @param path of the file that keeps the figures from run to run; one that cannot be read counts as absent */
   static async read(path: string): Promise<Costs> {
-    const file = new KeptFile(path);
-    const costs = new Costs(file);
-    try {
-      const kept = (await file.read()) as { voices?: Figures; encodings?: Figures } | null;
-      for (const [table, figures] of [
-        [costs.#voices, kept?.voices],
-        [costs.#encodings, kept?.encodings],
-      ] as const)
-        for (const [name, figure] of Object.entries(figures ?? {}).slice(0, KEPT_MAX))
-          if (isFigure(figure)) table.set(name, new Cost(figure));
-    } catch {
-      // The loads measure everything again.
-    }
+    const costs = new Costs(new KeptFile(path));
+    // The loads measure everything again.
+    const kept = (await costs.#file!.read().catch(() => null)) as Partial<Record<string, Figures>> | null;
+    for (const table of ['voices', 'encodings'] as const)
+      for (const [name, figure] of Object.entries(kept?.[table] ?? {}).slice(0, KEPT_MAX))
+        costs[table].measured(name, figure);
     return costs;
-  }
-
-  /** A load measured a voice. */
-  measuredVoice(voiceId: string, cost: VoiceCost): void {
-    this.#measured(this.#voices, voiceId, cost);
-  }
-
-  /** A load measured an encoding. @param cpu CPU time of a millisecond of speech, in milliseconds */
-  measuredEncoding(encoding: Encoding, cpu: number): void {
-    this.#measured(this.#encodings, encoding, { cpu, beginMs: 0 });
-  }
-
-  /** Counts what the threads did. @param voices of segments that were complete, for listeners; `null`: all work */
-  add(voices: ReadonlyMap<string | null, Effort>, encodings: ReadonlyMap<Encoding, Effort>): void {
-    this.#add(this.#voices, voices, UNKNOWN);
-    this.#add(this.#encodings, encodings, UNKNOWN_ENCODING);
-  }
-
-  /** CPU time of a millisecond of speech, and of the first step of a segment, in milliseconds. */
-  voice(voiceId: string): VoiceCost {
-    return this.#voices.get(voiceId)?.figure ?? UNKNOWN;
-  }
-
-  /** CPU time of a millisecond of speech, in milliseconds. */
-  encoding(encoding: Encoding): number {
-    return (this.#encodings.get(encoding)?.figure ?? UNKNOWN_ENCODING).cpu;
   }
 
   /** Writes the file, once at a time. @throws if the disk refuses */
   async keep(): Promise<void> {
-    const figures = (table: ReadonlyMap<string, Cost>) =>
-      Object.fromEntries([...table].map(([name, { figure }]) => [name, figure]));
-    await this.#file?.write({ voices: figures(this.#voices), encodings: figures(this.#encodings) });
-  }
-
-  #measured(table: Map<string, Cost>, name: string, cost: VoiceCost): void {
-    if (!isFigure(cost)) return;
-    const known = table.get(name);
-    if (known === undefined || !agree(known.figure, cost)) table.set(name, new Cost(cost));
-  }
-
-  #add(table: Map<string, Cost>, efforts: ReadonlyMap<string | null, Effort>, unknown: VoiceCost): void {
-    for (const [name, effort] of efforts) {
-      if (name === null || effort.speechMs <= 0) continue;
-      const cost = table.get(name) ?? new Cost(unknown);
-      table.set(name, cost);
-      cost.add(effort);
-    }
+    await this.#file?.write({ voices: this.voices, encodings: this.encodings });
   }
 }

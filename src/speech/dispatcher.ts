@@ -85,7 +85,7 @@ export class Dispatcher implements Speech {
     });
     this.scheduler.setPaused(true);
     this.#refuses = config.overload === 'refuse';
-    this.#costs = options.costs ?? Costs.unknown();
+    this.#costs = options.costs ?? new Costs();
     this.#cores = new Cores(availableParallelism(), config.synthesisThreads, SYNTHESIS_NICENESS);
     this.#capacity = new Capacity({
       demands: () => this.#demands(),
@@ -108,10 +108,10 @@ export class Dispatcher implements Speech {
     }, MEASURE_MS).unref();
     const { generations, actors } = this.threads;
     generations.on('thread', ({ costs }) => {
-      for (const [voiceId, cost] of costs) this.#costs.measuredVoice(voiceId, cost);
+      for (const [voiceId, cost] of costs) this.#costs.voices.measured(voiceId, cost);
     });
     actors.on('costs', (costs) => {
-      for (const [encoding, cpu] of costs) this.#costs.measuredEncoding(encoding, cpu);
+      for (const [encoding, cpu] of costs) this.#costs.encodings.measured(encoding, { cpu, beginMs: 0 });
     });
     generations.on('capacity', (readyThreads) => this.scheduler.setPaused(readyThreads === 0));
     generations.on('switched', () => this.#withEach((context) => context.renew()));
@@ -144,7 +144,7 @@ export class Dispatcher implements Speech {
       /** Cores that other programs leave to speech. */
       freeCores: this.#cores.free,
       /** What admission counts for a second of speech, in seconds of CPU time, by voice. */
-      speechCpu: new Map(speakerIds.map((voiceId) => [voiceId, this.#costs.voice(voiceId).cpu])),
+      speechCpu: new Map(speakerIds.map((voiceId) => [voiceId, this.#costs.voices.of(voiceId).cpu])),
     };
   }
 
@@ -156,8 +156,8 @@ export class Dispatcher implements Speech {
     if (refusal === null) return true;
     this.#refusals++;
     if (nowMs - this.#refusalsLoggedMs >= REFUSALS_LOGGED_MS) {
-      const { cpu, beginMs: firstStepMs } = this.#costs.voice(demand.voiceId);
-      const encodingMsPerSecond = 1_000 * this.#costs.encoding(demand.encoding);
+      const { cpu, beginMs: firstStepMs } = this.#costs.voices.of(demand.voiceId);
+      const encodingMsPerSecond = 1_000 * this.#costs.encodings.of(demand.encoding).cpu;
       this.#log.warn(
         {
           ...{ refusals: this.#refusals, ...refusal },
@@ -264,10 +264,14 @@ export class Dispatcher implements Speech {
     const nowMs = monotonicMs();
     const frontMs = threadCpuMs() - this.#frontCpuMs;
     this.#frontCpuMs += frontMs;
-    const { voices, encodings } = this.threads.takeEffort();
-    this.#costs.add(voices, encodings);
-    let speechMs = voices.get(null)?.cpuMs ?? 0;
-    for (const { cpuMs } of encodings.values()) speechMs += cpuMs;
+    let speechMs = 0;
+    for (const [voiceId, effort] of this.threads.generations.takeEffort())
+      if (voiceId === null) speechMs += effort.cpuMs;
+      else this.#costs.voices.add(voiceId, effort);
+    for (const [encoding, effort] of this.threads.actors.takeEffort()) {
+      speechMs += effort.cpuMs;
+      this.#costs.encodings.add(encoding, effort);
+    }
     if (idleMs !== null && this.#idleCpuMs !== null)
       this.#cores.add(nowMs, nowMs - this.#measuredMs, idleMs - this.#idleCpuMs, speechMs, frontMs);
     this.#measuredMs = nowMs;

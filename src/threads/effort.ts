@@ -22,17 +22,6 @@ export type Effort = Readonly<Record<(typeof fields)[number], number>>;
 
 type Ended = Readonly<{ effort: Effort } & Record<'asideMs' | 'passedMs', number>>;
 
-/** Adds up the efforts of several threads. */
-export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<Key, Effort> => {
-  const sums = new Map<Key, Record<keyof Effort, number>>();
-  for (const [key, effort] of efforts) {
-    const sum = sums.get(key);
-    if (sum === undefined) sums.set(key, { ...effort });
-    else for (const field of fields) sum[field] += effort[field];
-  }
-  return sums;
-};
-
 /** CPU time of the calling thread, in milliseconds. */
 export const threadCpuMs = (): number => {
   const { user, system } = process.threadCpuUsage();

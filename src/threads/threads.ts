@@ -1,11 +1,9 @@
 /** The synthesis and actor threads of the service. Links each synthesis thread to each actor thread. */
-import type { Encoding } from '../api/formats.js';
 import type { Config, GpuConfig, Provider } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { monotonicMs } from '../monotonic.js';
 import { ActorThreads } from './actor-threads.js';
-import { sumEfforts, type Effort } from './effort.js';
 import { Generations } from './generations.js';
 import { ClockTable } from './playback-clock.js';
 import { GpuState } from './gpu.js';
@@ -98,17 +96,6 @@ export class Threads {
   /** Threads that were replaced. */
   get restarts(): { readonly synthesis: number; readonly actor: number } {
     return { synthesis: this.generations.restarts, actor: this.actors.restarts };
-  }
-
-  /** What the work of all threads has cost since this was last called. */
-  takeEffort(): {
-    readonly voices: ReadonlyMap<string | null, Effort>;
-    readonly encodings: ReadonlyMap<Encoding, Effort>;
-  } {
-    return {
-      voices: sumEfforts(this.generations.takeEffort()),
-      encodings: sumEfforts(this.actors.takeEffort()),
-    };
   }
 
   /** Reasons to send no speech here now. */

@@ -471,8 +471,8 @@ t.test('held words of a listener who takes nothing leave the load', async (t) =>
 /** Speech of the voice costs five times its playing time: one thread makes none in time. */
 const slowMachine = async (t: Test, overload: 'refuse' | 'late') => {
   const lines: Record<string, unknown>[] = [];
-  const costs = Costs.unknown();
-  costs.measuredVoice('scripted', { cpu: 5, beginMs: 600 });
+  const costs = new Costs();
+  costs.voices.measured('scripted', { cpu: 5, beginMs: 600 });
   const log = { ...createLog('silent', limits), warn: (fields: object) => lines.push({ ...fields }) };
   const dispatcher = await startPlayed({ threads: 1, overload, costs, log: log as unknown as Log });
   t.teardown(() => dispatcher.close(1_000));

@@ -36,6 +36,11 @@ const listeners = (count: number, one: (at: number) => Demand): Demand[] =>
 
 const supply: Supply = { synthesisThreads: THREADS, longThreads: THREADS - 1, actorThreads: 1, cores: 2 };
 
+const costsOf = (voice: (voiceId: string) => VoiceCost, encodingCpu = 0.001) => ({
+  voices: { of: voice },
+  encodings: { of: () => ({ cpu: encodingCpu, beginMs: 0 }) },
+});
+
 const create = ({
   demands = [],
   voice = { cpu: 0.02, beginMs: 8 },
@@ -52,7 +57,7 @@ const create = ({
   new Capacity({
     demands: () => demands,
     supply: () => has,
-    costs: { voice: () => voice, encoding: () => encodingCpu },
+    costs: costsOf(() => voice, encodingCpu),
     ...(longStepOf !== undefined && { longStepOf }),
   });
 
@@ -181,7 +186,7 @@ t.test('2,050 demands are counted in a twentieth of the time, and what is freed 
       return demands;
     },
     supply: () => supply,
-    costs: { voice: () => ({ cpu: 0.2, beginMs: 8 }), encoding: () => 0.001 },
+    costs: costsOf(() => ({ cpu: 0.2, beginMs: 8 })),
   });
   for (let ms = 0; ms < 400; ms++) {
     capacity.freed();
@@ -272,10 +277,9 @@ t.test('voices with long steps fill the threads for them, and leave the others t
   const capacity = new Capacity({
     demands: () => [],
     supply: () => supply,
-    costs: {
-      voice: (voiceId) => (voiceId === 'slow' ? { cpu: 0.4, beginMs: 2_000 } : { cpu: 0.02, beginMs: 8 }),
-      encoding: () => 0.001,
-    },
+    costs: costsOf((voiceId) =>
+      voiceId === 'slow' ? { cpu: 0.4, beginMs: 2_000 } : { cpu: 0.02, beginMs: 8 },
+    ),
     longStepOf: (voiceId) => (voiceId === 'slow' ? { ms: 2_000, speechMs: 5_000 } : undefined),
   });
   t.equal(admitted(capacity, slow), 2, 'three would need more than one thread');
@@ -289,10 +293,9 @@ t.test('listeners who wait for a long first step do not keep others out', (t) =>
   const capacity = new Capacity({
     demands: () => listeners(3, () => demand({ voiceId: 'slow', remainingMs: 200 })),
     supply: () => supply,
-    costs: {
-      voice: (voiceId) => (voiceId === 'slow' ? { cpu: 0.1, beginMs: 1_900 } : { cpu: 0.01, beginMs: 4 }),
-      encoding: () => 0.001,
-    },
+    costs: costsOf((voiceId) =>
+      voiceId === 'slow' ? { cpu: 0.1, beginMs: 1_900 } : { cpu: 0.01, beginMs: 4 },
+    ),
     longStepOf: (voiceId) => (voiceId === 'slow' ? { ms: 2_000, speechMs: 20_000 } : undefined),
   });
   t.equal(capacity.refusal(demand(), 0), null);
@@ -327,7 +330,7 @@ t.test('an utterance that is admitted counts at once, one that is over no more',
   const capacity = new Capacity({
     demands: () => demands,
     supply: () => supply,
-    costs: { voice: () => ({ cpu: 0.02, beginMs: 8 }), encoding: () => 0.001 },
+    costs: costsOf(() => ({ cpu: 0.02, beginMs: 8 })),
   });
   t.not(capacity.refusal(demand(), 1_000), null);
   demands = [];
@@ -361,13 +364,13 @@ class Machine {
   readonly #capacity: Capacity;
   readonly #contexts = new Set<SimulatedContext>();
   readonly #freeMs = Array.from({ length: THREADS }, () => 0);
-  readonly #costs = Costs.unknown();
+  readonly #costs = new Costs();
   #effort = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
 
   constructor(cpuPerMs: number) {
     this.#cpuPerMs = cpuPerMs;
-    this.#costs.measuredVoice('ada', { cpu: cpuPerMs, beginMs: STEP_CPU_MS + 120 * cpuPerMs });
-    this.#costs.measuredEncoding('pcm', 0.0001);
+    this.#costs.voices.measured('ada', { cpu: cpuPerMs, beginMs: STEP_CPU_MS + 120 * cpuPerMs });
+    this.#costs.encodings.measured('pcm', { cpu: 0.0001, beginMs: 0 });
     this.#capacity = new Capacity({
       demands: () => this.#demands(),
       supply: () => supply,
@@ -393,7 +396,7 @@ class Machine {
   advance(): void {
     this.nowMs++;
     if (this.nowMs % 250 === 0) {
-      this.#costs.add(new Map([['ada', this.#effort]]), new Map());
+      this.#costs.voices.add('ada', this.#effort);
       this.#effort = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
     }
     for (let thread = 0; thread < THREADS; thread++)

@@ -13,57 +13,57 @@ const effort = (given: Partial<Effort> = {}): Effort => ({
 
 /** A second of speech of the voice `ada`. */
 const speak = (costs: Costs, given: Partial<Effort> = {}, seconds = 1) => {
-  for (let second = 0; second < seconds; second++)
-    costs.add(new Map([['ada', effort(given)]]), new Map([['mp3', effort({ cpuMs: 2 })]]));
+  for (let second = 0; second < seconds; second++) {
+    costs.voices.add('ada', effort(given));
+    costs.encodings.add('mp3', effort({ cpuMs: 2 }));
+  }
 };
 
 const near = (value: number, expected: number) => Math.abs(value - expected) < 0.02 * expected;
 
 t.test('what the load measured counts before the first request, for each voice and encoding', (t) => {
-  const costs = Costs.unknown();
-  const unknown = costs.voice('ada');
+  const costs = new Costs();
+  const unknown = costs.voices.of('ada');
   t.ok(unknown.cpu > 0 && unknown.beginMs > 0, 'something is assumed of the others');
-  costs.measuredVoice('ada', { cpu: 0.3, beginMs: 40 });
-  costs.measuredEncoding('opus', 0.01);
-  t.same(costs.voice('ada'), { cpu: 0.3, beginMs: 40 });
-  t.equal(costs.encoding('opus'), 0.01);
-  t.same(costs.voice('bela'), unknown);
-  t.not(costs.encoding('mp3'), 0.01);
+  costs.voices.measured('ada', { cpu: 0.3, beginMs: 40 });
+  costs.encodings.measured('opus', { cpu: 0.01, beginMs: 0 });
+  t.same(costs.voices.of('ada'), { cpu: 0.3, beginMs: 40 });
+  t.equal(costs.encodings.of('opus').cpu, 0.01);
+  t.same(costs.voices.of('bela'), unknown);
+  t.not(costs.encodings.of('mp3').cpu, 0.01);
   t.end();
 });
 
 t.test('first sentences, which run cold code, change little; steady work decides in the end', (t) => {
-  const costs = Costs.unknown();
-  costs.measuredVoice('ada', { cpu: 0.01, beginMs: 5 });
+  const costs = new Costs();
+  costs.voices.measured('ada', { cpu: 0.01, beginMs: 5 });
   speak(costs, { cpuMs: 60, begun: 1, beginMs: 50 });
-  t.ok(costs.voice('ada').cpu < 0.013, 'a sentence six times as dear');
-  t.ok(costs.voice('ada').beginMs < 8);
+  t.ok(costs.voices.of('ada').cpu < 0.013, 'a sentence six times as dear');
+  t.ok(costs.voices.of('ada').beginMs < 8);
   speak(costs, { cpuMs: 60, begun: 1, beginMs: 50 }, 200);
-  t.ok(near(costs.voice('ada').cpu, 0.06), `${costs.voice('ada').cpu}`);
-  t.ok(near(costs.voice('ada').beginMs, 50), `${costs.voice('ada').beginMs}`);
+  t.ok(near(costs.voices.of('ada').cpu, 0.06), `${costs.voices.of('ada').cpu}`);
+  t.ok(near(costs.voices.of('ada').beginMs, 50), `${costs.voices.of('ada').beginMs}`);
   speak(costs, { cpuMs: 10 }, 200);
-  t.ok(near(costs.voice('ada').cpu, 0.01), 'and in the other direction');
+  t.ok(near(costs.voices.of('ada').cpu, 0.01), 'and in the other direction');
   t.end();
 });
 
 t.test('a figure counts speech, not time: what was made one by one or at once counts the same', (t) => {
-  const [one, many] = [Costs.unknown(), Costs.unknown()];
-  for (const costs of [one, many]) costs.measuredVoice('ada', { cpu: 0.01, beginMs: 5 });
+  const [one, many] = [new Costs(), new Costs()];
+  for (const costs of [one, many]) costs.voices.measured('ada', { cpu: 0.01, beginMs: 5 });
   speak(one, { cpuMs: 300, speechMs: 10_000 });
   speak(many, { cpuMs: 30 }, 10);
-  t.ok(Math.abs(one.voice('ada').cpu - many.voice('ada').cpu) < 0.001);
-  for (let i = 0; i < 1_000; i++) one.add(new Map([['ada', effort({ cpuMs: 5, speechMs: 0 })]]), new Map());
-  t.ok(one.voice('ada').cpu < 0.02, 'work without speech is no figure');
-  for (let i = 0; i < 1_000; i++) many.add(new Map([[null, effort({ cpuMs: 500 })]]), new Map());
-  t.ok(many.voice('ada').cpu < 0.02, 'nor is that of whole files');
+  t.ok(Math.abs(one.voices.of('ada').cpu - many.voices.of('ada').cpu) < 0.001);
+  for (let i = 0; i < 1_000; i++) one.voices.add('ada', effort({ cpuMs: 5, speechMs: 0 }));
+  t.ok(one.voices.of('ada').cpu < 0.02, 'work without speech is no figure');
   t.end();
 });
 
 t.test('what a thread does around its steps is a part of the cost', (t) => {
-  const costs = Costs.unknown();
+  const costs = new Costs();
   speak(costs, { cpuMs: 20 }, 200);
-  t.ok(near(costs.voice('ada').cpu, 0.02));
-  t.ok(near(costs.encoding('mp3'), 0.002));
+  t.ok(near(costs.voices.of('ada').cpu, 0.02));
+  t.ok(near(costs.encodings.of('mp3').cpu, 0.002));
   t.end();
 });
 
@@ -71,17 +71,17 @@ t.test('the figures of the last run are there after a start, those that nobody u
   const folder = temporaryFolder(t);
   const file = join(folder, 'costs.json');
   const before = await Costs.read(file);
-  before.measuredVoice('bela', { cpu: 0.2, beginMs: 30 });
-  before.measuredEncoding('flac', 0.003);
+  before.voices.measured('bela', { cpu: 0.2, beginMs: 30 });
+  before.encodings.measured('flac', { cpu: 0.003, beginMs: 0 });
   speak(before, { cpuMs: 40, begun: 1, beginMs: 20 }, 200);
-  before.add(new Map([['silent', effort({ speechMs: 0 })]]), new Map());
+  before.voices.add('silent', effort({ speechMs: 0 }));
   await before.keep();
   t.same(readdirSync(folder), ['costs.json'], 'nothing else is left');
   const after = await Costs.read(file);
-  t.same(after.voice('ada'), before.voice('ada'));
-  t.same(after.voice('bela'), { cpu: 0.2, beginMs: 30 });
-  t.equal(after.encoding('flac'), 0.003);
-  t.equal(after.encoding('mp3'), before.encoding('mp3'));
+  t.same(after.voices.of('ada'), before.voices.of('ada'));
+  t.same(after.voices.of('bela'), { cpu: 0.2, beginMs: 30 });
+  t.equal(after.encodings.of('flac').cpu, 0.003);
+  t.equal(after.encodings.of('mp3').cpu, before.encodings.of('mp3').cpu);
   const kept = JSON.parse(readFileSync(file, 'utf8')) as { voices: object };
   t.same(Object.keys(kept.voices).sort(), ['ada', 'bela']);
 });
@@ -89,35 +89,35 @@ t.test('the figures of the last run are there after a start, those that nobody u
 t.test('what real work showed goes before a measurement, unless they differ much', async (t) => {
   const file = join(temporaryFolder(t), 'costs.json');
   const before = await Costs.read(file);
-  before.measuredVoice('ada', { cpu: 0.01, beginMs: 5 });
-  before.measuredEncoding('mp3', 0.004);
+  before.voices.measured('ada', { cpu: 0.01, beginMs: 5 });
+  before.encodings.measured('mp3', { cpu: 0.004, beginMs: 0 });
   await before.keep();
   const after = await Costs.read(file);
-  after.measuredVoice('ada', { cpu: 0.018, beginMs: 9 });
-  after.measuredEncoding('mp3', 0.0021);
-  t.same(after.voice('ada'), { cpu: 0.01, beginMs: 5 }, 'less than twice as much');
-  t.equal(after.encoding('mp3'), 0.004);
-  after.measuredVoice('ada', { cpu: 0.021, beginMs: 9 });
-  t.same(after.voice('ada'), { cpu: 0.021, beginMs: 9 }, 'another voice, or another machine');
-  after.measuredVoice('ada', { cpu: 0.01, beginMs: 4 });
-  t.same(after.voice('ada'), { cpu: 0.01, beginMs: 4 }, 'less than half');
+  after.voices.measured('ada', { cpu: 0.018, beginMs: 9 });
+  after.encodings.measured('mp3', { cpu: 0.0021, beginMs: 0 });
+  t.same(after.voices.of('ada'), { cpu: 0.01, beginMs: 5 }, 'less than twice as much');
+  t.equal(after.encodings.of('mp3').cpu, 0.004);
+  after.voices.measured('ada', { cpu: 0.021, beginMs: 9 });
+  t.same(after.voices.of('ada'), { cpu: 0.021, beginMs: 9 }, 'another voice, or another machine');
+  after.voices.measured('ada', { cpu: 0.01, beginMs: 4 });
+  t.same(after.voices.of('ada'), { cpu: 0.01, beginMs: 4 }, 'less than half');
 });
 
 t.test('a measurement that is no number changes nothing', (t) => {
-  const costs = Costs.unknown();
-  costs.measuredVoice('ada', { cpu: 0.03, beginMs: 5 });
-  for (const cpu of [NaN, Infinity, -1, 0]) costs.measuredVoice('ada', { cpu, beginMs: 5 });
-  costs.measuredVoice('ada', { cpu: 0.3, beginMs: NaN });
-  t.same(costs.voice('ada'), { cpu: 0.03, beginMs: 5 });
+  const costs = new Costs();
+  costs.voices.measured('ada', { cpu: 0.03, beginMs: 5 });
+  for (const cpu of [NaN, Infinity, -1, 0]) costs.voices.measured('ada', { cpu, beginMs: 5 });
+  costs.voices.measured('ada', { cpu: 0.3, beginMs: NaN });
+  t.same(costs.voices.of('ada'), { cpu: 0.03, beginMs: 5 });
   t.end();
 });
 
 t.test('a broken file, or a broken part of one, counts as absent', async (t) => {
   const file = join(temporaryFolder(t), 'costs.json');
-  const unknown = Costs.unknown().voice('ada');
+  const unknown = new Costs().voices.of('ada');
   for (const text of ['', '{', 'null', '[]', '{"voices":7}', '{"voices":{"ada":null}}', '\0\0']) {
     writeFileSync(file, text);
-    t.same((await Costs.read(file)).voice('ada'), unknown, JSON.stringify(text));
+    t.same((await Costs.read(file)).voices.of('ada'), unknown, JSON.stringify(text));
   }
   writeFileSync(
     file,
@@ -131,14 +131,14 @@ t.test('a broken file, or a broken part of one, counts as absent', async (t) => 
     }),
   );
   const costs = await Costs.read(file);
-  for (const voice of ['ada', 'bela', 'carl']) t.same(costs.voice(voice), unknown, voice);
-  t.same(costs.voice('dora'), { cpu: 0.5, beginMs: 7 });
+  for (const voice of ['ada', 'bela', 'carl']) t.same(costs.voices.of(voice), unknown, voice);
+  t.same(costs.voices.of('dora'), { cpu: 0.5, beginMs: 7 });
   await costs.keep();
-  t.same((await Costs.read(file)).voice('dora'), { cpu: 0.5, beginMs: 7 }, 'it is written anew');
+  t.same((await Costs.read(file)).voices.of('dora'), { cpu: 0.5, beginMs: 7 }, 'it is written anew');
 });
 
 t.test('costs that are not kept write nothing; a folder that is gone is reported', async (t) => {
-  await Costs.unknown().keep();
+  await new Costs().keep();
   const costs = await Costs.read(join(temporaryFolder(t), 'gone', 'costs.json'));
   speak(costs);
   await t.rejects(costs.keep(), { code: 'ENOENT' });

@@ -90,14 +90,14 @@ export const simulate = async (
     };
   };
   const speaking = new Set<number>();
-  const costs = Costs.unknown();
+  const costs = new Costs();
   const capacity = admission?.({ demands: () => [...speaking].map(demandOf), costs });
   let effort = { cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
   const none: Effort = effort;
   let measuredMs = 0;
   const measure = (): void => {
     if (nowMs - measuredMs < measureMs) return;
-    costs.add(new Map([[voiceId, effort]]), new Map());
+    costs.voices.add(voiceId, effort);
     measuredMs = nowMs;
     effort = { ...none };
   };
