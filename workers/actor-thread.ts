@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
-import { packFrames, unpackCommands } from '../src/threads/mail.js';
+import { packFrames } from '../src/threads/mail.js';
 import { encodingNames, type Encoding } from '../src/api/formats.js';
 import { EffortTable } from '../src/threads/effort.js';
 import { ClockTable } from '../src/threads/playback-clock.js';
@@ -117,7 +117,7 @@ export const serveActors = async (measure: () => Promise<Map<Encoding, number>>)
 
   front.on('message', (message: ActorThreadMessage) => {
     if (message.type === 'synthesis') message.port.on('message', onChunk);
-    else for (const command of unpackCommands(message.mail)) onCommand(command);
+    else for (const command of message.commands) onCommand(command);
   });
   front.postMessage({ encodingCosts } satisfies ActorReady);
 };

@@ -13,7 +13,7 @@ import type { Log } from '../log.js';
 import { encodingNames, type Encoding } from '../api/formats.js';
 import { TickBatch } from '../tick.js';
 import { EffortTable, type Effort } from './effort.js';
-import { packCommands, unpackFrames, type FrameMail } from './mail.js';
+import { unpackFrames, type FrameMail } from './mail.js';
 import { actorOfContext, firstContextId } from './messages.js';
 import type {
   ActorCommand,
@@ -179,7 +179,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       resourceLimits: { maxOldGenerationSizeMb: this.#bounds.actorHeapMiBMax },
     });
     const outgoing = new TickBatch<ActorCommand>((commands) => {
-      const message: ActorThreadMessage = { type: 'commands', mail: packCommands(commands) };
+      const message: ActorThreadMessage = { type: 'commands', commands };
       worker.postMessage(message);
     });
     const thread: ActorThread = {

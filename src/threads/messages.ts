@@ -223,8 +223,8 @@ export interface ActorError {
 
 /** Front thread to actor thread. */
 export type ActorThreadMessage =
-  /** The `ActorCommand`s of one tick, packed. */
-  | { readonly type: 'commands'; readonly mail: Uint8Array }
+  /** Those of one tick. */
+  | { readonly type: 'commands'; readonly commands: readonly ActorCommand[] }
   /** The port for the chunks of one synthesis thread. */
   | { readonly type: 'synthesis'; readonly port: MessagePort };
 

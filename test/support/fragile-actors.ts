@@ -1,13 +1,13 @@
 /** Entry of an actor thread that breaks when a certain word is announced. */
 import { parentPort } from 'node:worker_threads';
-import { packFrames, unpackCommands } from '../../src/threads/mail.js';
+import { packFrames } from '../../src/threads/mail.js';
 import type { ActorThreadMessage } from '../../src/threads/messages.js';
 
 await import('./quick-actors.js');
 
 parentPort?.on('message', (message: ActorThreadMessage) => {
   if (message.type !== 'commands') return;
-  for (const command of unpackCommands(message.mail)) {
+  for (const command of message.commands) {
     if (command.type !== 'segment') continue;
     if (command.words.includes('!actor-exit')) process.exit(4);
     if (command.words.includes('!actor-spin')) for (;;);

@@ -1,6 +1,5 @@
 /** Entry of an actor thread that breaks when a segment has a word that names a fault. */
 import { parentPort } from 'node:worker_threads';
-import { unpackCommands } from '../../../src/threads/mail.js';
 import type { ActorThreadMessage } from '../../../src/threads/messages.js';
 import { actorFaults, exhaustHeap, spin, type ActorFault } from './faults.js';
 
@@ -17,7 +16,7 @@ const faults: Readonly<Record<ActorFault, () => void>> = {
 
 parentPort?.on('message', (message: ActorThreadMessage) => {
   if (message.type !== 'commands') return;
-  for (const command of unpackCommands(message.mail)) {
+  for (const command of message.commands) {
     if (command.type !== 'segment') continue;
     for (const fault of actorFaults) if (command.words.includes(`${fault}.`)) faults[fault]();
   }

@@ -1,7 +1,7 @@
 import { MessageChannel, Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { Changes } from '../../../scripts/rig/changes.js';
-import { packCommands, unpackFrames, type FrameMail } from '../../../src/threads/mail.js';
+import { unpackFrames, type FrameMail } from '../../../src/threads/mail.js';
 import type {
   ActorCommand,
   ActorError,
@@ -67,7 +67,7 @@ const startThread = async (t: Test) => {
   });
   const until = (condition: () => boolean): Promise<void> => changes.until(condition);
   const command = (...commands: ActorCommand[]) =>
-    worker.postMessage({ type: 'commands', mail: packCommands(commands) } satisfies ActorThreadMessage);
+    worker.postMessage({ type: 'commands', commands } satisfies ActorThreadMessage);
   const link = () =>
     worker.postMessage({ type: 'synthesis', port: port2 } satisfies ActorThreadMessage, [port2]);
   const framesOf = (contextId: number) => mails.flat().filter((frame) => frame.contextId === contextId);
