@@ -7,7 +7,6 @@
  * - `elevenlabs-lines`: a line of JSON each; times count from the start of the response.
  */
 import type { WordTimings } from '../../src/threads/messages.js';
-import { NOTHING, type Encoder } from '../audio/encoder.js';
 
 /** Clients subtract the first time above 0 from all others. The space at the front starts here, so they subtract nothing else. */
 const FIRST_MS = 1;
@@ -48,77 +47,41 @@ const lineAlignment = ({ characters, startsMs, endsMs }: Alignment): string =>
     character_end_times_seconds: endsMs.map((ms) => ms / 1000),
   });
 
-/** The names of the members of one kind of frame. */
-interface Shape {
-  readonly open: string;
-  alignments(timings: WordTimings | undefined): string;
-}
+/** @returns a frame with this base64 and these times */
+type Frames = (audio: string, timings: WordTimings | undefined) => string;
 
-const socketShape = (clientContextId: string | undefined, isSync: boolean): Shape => {
+const socketFrames = (clientContextId: string | undefined, isSync: boolean): Frames => {
   const context = clientContextId === undefined ? '' : `,"contextId":${JSON.stringify(clientContextId)}`;
   let zeroMs = 0;
   let isFirst = true;
-  return {
-    open: '{"audio":"',
-    alignments(timings) {
-      if (timings === undefined)
-        return `","isFinal":null,"normalizedAlignment":null,"alignment":null${context}}`;
-      const alignment = shifted(timings, zeroMs);
-      const normalized = isFirst ? withSpace(alignment) : alignment;
-      isFirst = false;
-      if (!isSync) zeroMs += alignment.endsMs.at(-1) ?? 0;
-      return (
-        `","isFinal":null,"normalizedAlignment":${messageAlignment(normalized)}` +
-        `,"alignment":${messageAlignment(alignment)}${context}}`
-      );
-    },
+  return (audio, timings) => {
+    const start = `{"audio":"${audio}","isFinal":null,"normalizedAlignment":`;
+    if (timings === undefined) return `${start}null,"alignment":null${context}}`;
+    const alignment = shifted(timings, zeroMs);
+    const normalized = isFirst ? withSpace(alignment) : alignment;
+    isFirst = false;
+    if (!isSync) zeroMs += alignment.endsMs.at(-1) ?? 0;
+    return `${start}${messageAlignment(normalized)},"alignment":${messageAlignment(alignment)}${context}}`;
   };
 };
 
-const lineShape: Shape = {
-  open: '{"audio_base64":"',
-  alignments(timings) {
-    const text = timings === undefined ? 'null' : lineAlignment(shifted(timings, 0));
-    return `","alignment":${text},"normalized_alignment":${text}}\n`;
-  },
+const lineFrames: Frames = (audio, timings) => {
+  const text = timings === undefined ? 'null' : lineAlignment(shifted(timings, 0));
+  return `{"audio_base64":"${audio}","alignment":${text},"normalized_alignment":${text}}\n`;
 };
 
-/** Builds frames that have audio and times together. */
-export class AlignedFramer {
-  readonly carriesTimes = true;
-  readonly #encoder: Encoder;
-  readonly #shape: Shape;
-  #begun = false;
-
-  constructor(
-    framing: 'elevenlabs' | 'elevenlabs-sync' | 'elevenlabs-lines',
-    encoder: Encoder,
-    clientContextId: string | undefined,
-  ) {
-    this.#encoder = encoder;
-    this.#shape =
-      framing === 'elevenlabs-lines'
-        ? lineShape
-        : socketShape(clientContextId, framing === 'elevenlabs-sync');
-  }
-
-  audio(payload: Uint8Array, timings: WordTimings | undefined): Uint8Array {
-    const header = this.#encoder.chunkHeader(payload.length, !this.#begun);
-    this.#begun = true;
-    return this.#frame(Buffer.concat([header, payload]).toString('base64'), timings);
-  }
-
-  /** Times that came after their audio. */
-  timestamps(timings: WordTimings): Uint8Array {
-    return this.#frame('', timings);
-  }
-
-  end(payload: Uint8Array, timings: WordTimings | undefined): { tail: Uint8Array; head: Uint8Array } {
-    if (payload.length > 0) return { tail: this.audio(payload, timings), head: NOTHING };
-    return { tail: timings === undefined ? NOTHING : this.timestamps(timings), head: NOTHING };
-  }
-
-  #frame(audio: string, timings: WordTimings | undefined): Uint8Array {
-    return Buffer.from(this.#shape.open + audio + this.#shape.alignments(timings));
-  }
-}
+/** Frames that have audio and times together. */
+export const alignedEnvelope = (
+  framing: 'elevenlabs' | 'elevenlabs-sync' | 'elevenlabs-lines',
+  clientContextId: string | undefined,
+) => {
+  const isSync = framing === 'elevenlabs-sync';
+  const frame = framing === 'elevenlabs-lines' ? lineFrames : socketFrames(clientContextId, isSync);
+  return {
+    carriesTimes: true,
+    audio: (bytes: Uint8Array, timings: WordTimings | undefined) =>
+      Buffer.from(frame(Buffer.from(bytes).toString('base64'), timings)),
+    // Times that came after their audio.
+    timestamps: (timings: WordTimings) => Buffer.from(frame('', timings)),
+  };
+};

@@ -12,7 +12,7 @@
  */
 import type { Framing, WordTimings } from '../../src/threads/messages.js';
 import { NOTHING, type Encoder } from '../audio/encoder.js';
-import { AlignedFramer } from './elevenlabs-framing.js';
+import { alignedEnvelope } from './elevenlabs-framing.js';
 
 export interface Framer {
   /** Its audio frames have the final times. Otherwise times have their own frames, after their audio. */
@@ -39,39 +39,56 @@ const concat = (a: Uint8Array, b: Uint8Array): Uint8Array => {
   return joined;
 };
 
-/** The bytes around the content of a frame. */
-interface Envelope {
-  readonly audioOpen: Uint8Array;
-  readonly audioClose: Uint8Array;
-  timestamps(timings: WordTimings): string;
+/** How frames are built that stand alone. */
+export interface Envelope {
+  readonly carriesTimes: boolean;
+  audio(bytes: Uint8Array, timings: WordTimings | undefined): Uint8Array;
+  timestamps(timings: WordTimings): Uint8Array;
 }
 
+/** Puts the base64 of some audio between two texts. */
+const between = (before: string, after: string): Envelope['audio'] => {
+  const [open, close] = [Buffer.from(before), Buffer.from(after)];
+  return (bytes) => {
+    const text = asBuffer(bytes).toString('base64');
+    const frame = Buffer.allocUnsafe(open.length + text.length + close.length);
+    frame.set(open);
+    frame.write(text, open.length, 'latin1');
+    frame.set(close, open.length + text.length);
+    return frame;
+  };
+};
+
+const noTimes = (): never => {
+  throw new Error('these frames have no place for times');
+};
+
 const recordEnvelope: Envelope = {
-  audioOpen: Buffer.from('data: {"type":"audio","audio_chunk":"'),
-  audioClose: Buffer.from('"}\n\n'),
-  timestamps: (timings) => `data: ${JSON.stringify({ type: 'timestamps', ...timings })}\n\n`,
+  carriesTimes: false,
+  audio: between('data: {"type":"audio","audio_chunk":"', '"}\n\n'),
+  timestamps: (timings) => Buffer.from(`data: ${JSON.stringify({ type: 'timestamps', ...timings })}\n\n`),
 };
 
 const eventEnvelope: Envelope = {
-  audioOpen: Buffer.from('data: {"type":"speech.audio.delta","audio":"'),
-  audioClose: Buffer.from('"}\n\n'),
-  timestamps: () => {
-    throw new Error('events of the OpenAI API have no place for times');
-  },
+  carriesTimes: false,
+  audio: between('data: {"type":"speech.audio.delta","audio":"', '"}\n\n'),
+  timestamps: noTimes,
 };
+
+const rawEnvelope: Envelope = { carriesTimes: false, audio: (bytes) => bytes, timestamps: noTimes };
 
 const messageEnvelope = (clientContextId: string | undefined): Envelope => {
   const close = clientContextId === undefined ? '}' : `,"context_id":${JSON.stringify(clientContextId)}}`;
   return {
-    audioOpen: Buffer.from('{"audio_chunk":"'),
-    audioClose: Buffer.from(`"${close}`),
-    timestamps: (timings) => `{"timestamps":${JSON.stringify(timings)}${close}`,
+    carriesTimes: false,
+    audio: between('{"audio_chunk":"', `"${close}`),
+    timestamps: (timings) => Buffer.from(`{"timestamps":${JSON.stringify(timings)}${close}`),
   };
 };
 
-/** Records, messages and events: frames that stand alone. */
+/** Records, messages, events, and bare bytes: frames that stand alone. */
 class ChunkFramer implements Framer {
-  readonly carriesTimes = false;
+  readonly carriesTimes: boolean;
   readonly #encoder: Encoder;
   readonly #envelope: Envelope;
   #begun = false;
@@ -79,26 +96,22 @@ class ChunkFramer implements Framer {
   constructor(encoder: Encoder, envelope: Envelope) {
     this.#encoder = encoder;
     this.#envelope = envelope;
+    this.carriesTimes = envelope.carriesTimes;
   }
 
-  audio(payload: Uint8Array): Uint8Array {
+  audio(payload: Uint8Array, timings: WordTimings | undefined): Uint8Array {
     const header = this.#encoder.chunkHeader(payload.length, !this.#begun);
     this.#begun = true;
-    const text = asBuffer(concat(header, payload)).toString('base64');
-    const { audioOpen, audioClose } = this.#envelope;
-    const frame = Buffer.allocUnsafe(audioOpen.length + text.length + audioClose.length);
-    frame.set(audioOpen);
-    frame.write(text, audioOpen.length, 'latin1');
-    frame.set(audioClose, audioOpen.length + text.length);
-    return frame;
+    return this.#envelope.audio(concat(header, payload), timings);
   }
 
   timestamps(timings: WordTimings): Uint8Array {
-    return Buffer.from(this.#envelope.timestamps(timings));
+    return this.#envelope.timestamps(timings);
   }
 
-  end(payload: Uint8Array): { tail: Uint8Array; head: Uint8Array } {
-    return { tail: payload.length > 0 ? this.audio(payload) : NOTHING, head: NOTHING };
+  end(payload: Uint8Array, timings: WordTimings | undefined): { tail: Uint8Array; head: Uint8Array } {
+    if (payload.length > 0) return { tail: this.audio(payload, timings), head: NOTHING };
+    return { tail: timings === undefined ? NOTHING : this.timestamps(timings), head: NOTHING };
   }
 }
 
@@ -162,30 +175,6 @@ class FileFramer implements Framer {
   }
 }
 
-class RawFramer implements Framer {
-  readonly carriesTimes = false;
-  readonly #encoder: Encoder;
-  #begun = false;
-
-  constructor(encoder: Encoder) {
-    this.#encoder = encoder;
-  }
-
-  audio(payload: Uint8Array): Uint8Array {
-    const header = this.#encoder.chunkHeader(payload.length, !this.#begun);
-    this.#begun = true;
-    return concat(header, payload);
-  }
-
-  timestamps(): Uint8Array {
-    throw new Error('raw audio has no place for times');
-  }
-
-  end(payload: Uint8Array): { tail: Uint8Array; head: Uint8Array } {
-    return { tail: payload.length > 0 ? this.audio(payload) : NOTHING, head: NOTHING };
-  }
-}
-
 /** @param clientContextId of WebSockets only */
 export const createFramer = (framing: Framing, encoder: Encoder, clientContextId?: string): Framer => {
   switch (framing) {
@@ -202,10 +191,10 @@ export const createFramer = (framing: Framing, encoder: Encoder, clientContextId
       return new FileFramer(encoder);
     case 'raw':
     case 'raw-pieces':
-      return new RawFramer(encoder);
+      return new ChunkFramer(encoder, rawEnvelope);
     case 'elevenlabs':
     case 'elevenlabs-sync':
     case 'elevenlabs-lines':
-      return new AlignedFramer(framing, encoder, clientContextId);
+      return new ChunkFramer(encoder, alignedEnvelope(framing, clientContextId));
   }
 };
