@@ -106,11 +106,6 @@ export class ContextAudio {
     else again.ms = estimatedMs;
   }
 
-  /** It will be started again: until then it counts with what was handed over of it. */
-  interrupted(index: number): void {
-    this.started(index, 0);
-  }
-
   finished(index: number, durationMs: number): void {
     const segment = this.#segments.find((candidate) => candidate.index === index);
     if (segment === undefined) return;

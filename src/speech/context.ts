@@ -28,14 +28,7 @@ import { heldBytesPerMs } from './audio-budget.js';
 import type { Demand } from './capacity.js';
 import { Listener } from './listener.js';
 import type { ScheduledContext, ScheduledSegment, Scheduler, SegmentStart } from './scheduler.js';
-import {
-  groupOf,
-  type Activity,
-  type ContextOptions,
-  type FrameSink,
-  type SpeechContext,
-  type Utterance,
-} from './speech.js';
+import type { Activity, ContextOptions, FrameSink, SpeechContext, Utterance } from './speech.js';
 import { tokensOf, Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
@@ -122,12 +115,14 @@ export class Context implements SpeechContext {
     this.#clock = parts.clocks.take();
     this.listener = new Listener(parts.clocks.clock(this.#clock), framing, parts.scheduler.nowMs());
     this.schedule = parts.scheduler.open({
-      group: groupOf(parts.options),
+      group: parts.options.group ?? (isWholeFraming(framing) ? lease.account : lease),
       account: lease.account,
       listener: this.listener,
       bytesPerMs: heldBytesPerMs(format, this.#sampleRateHz),
       mayStart: () => this.#mayStart(),
-      start: (start) => this.#startGuarded(start),
+      // The scheduler calls it while it serves any context: a fault must end only this one.
+      start: (start) => this.#guarded(start.segment, () => this.#start(start)),
+      move: (segment, startMs) => this.#jobs.get(segment)?.setStart(startMs),
     });
     parts.actors.send({
       type: 'open',
@@ -352,12 +347,6 @@ export class Context implements SpeechContext {
     const lateMs = this.listener.arrived(scheduler.nowMs(), segment, durationMs);
     if (!this.listener.isFile) metrics.playback(lateMs);
     scheduler.came(this.schedule, segment, this.listener.arrivedMs - this.schedule.audio.startOf(segment));
-  }
-
-  /** The scheduler calls it while it serves any context: a fault must end only this one. */
-  #startGuarded(start: SegmentStart): (startMs: number) => void {
-    this.#guarded(start.segment, () => this.#start(start));
-    return (startMs) => this.#jobs.get(start.segment)?.setStart(startMs);
   }
 
   #start({ segment, startMs, isAwaited, begins, readySinceMs }: SegmentStart): void {

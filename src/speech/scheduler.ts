@@ -49,6 +49,8 @@ export interface ScheduledSegment extends Pick<Segment, 'tokenContinues'> {
   readonly index: number;
   /** Speech that it makes: an estimate, which grows when more has come. */
   expectedMs: number;
+  /** Of that, beyond what has come, once that was more than expected. */
+  moreMs?: number;
   /** White space before it that is in no segment, where the times of characters are reported. */
   readonly blank?: string;
   readonly request: UnseededRequest;
@@ -77,19 +79,10 @@ export interface ScheduledOptions {
   readonly bytesPerMs: number;
   /** Whether the machine has room for its next segment. Absent: it has. */
   readonly mayStart?: () => boolean;
-  /**
-   * Runs a segment. `finished`, `requeue` or `abandoned` report its end. Must not throw.
-   *
-   * @returns called when the position of the segment's first sample becomes better known
-   */
-  readonly start: (start: SegmentStart) => (startMs: number) => void;
-}
-
-interface RunningSegment {
-  readonly segment: ScheduledSegment;
-  /** Of what is expected: beyond what has come, once that was more than expected. */
-  moreMs: number;
-  move: (startMs: number) => void;
+  /** Runs a segment. `finished`, `requeue` or `abandoned` report its end. Must not throw. */
+  readonly start: (start: SegmentStart) => void;
+  /** The position of the first sample of a running segment is better known. */
+  readonly move: (segment: ScheduledSegment, startMs: number) => void;
 }
 
 /** The rest of a segment that is longer than was expected counts as so much, until it is complete. */
@@ -105,7 +98,7 @@ export class ScheduledContext {
   readonly options: ScheduledOptions;
   readonly group: ContextGroup;
   readonly queued: ScheduledSegment[] = [];
-  readonly running: RunningSegment[] = [];
+  readonly running: ScheduledSegment[] = [];
   readonly audio = new ContextAudio();
   /** Handed over before the utterance that is being spoken. */
   handedBeforeMs = 0;
@@ -148,10 +141,8 @@ export class ScheduledContext {
 
   /** Milliseconds of speech of segments that are finished, running or queued; the latter two are estimated. */
   get expectedMs(): number {
-    let expectedMs = this.audio.madeMs;
-    for (const { segment } of this.running) expectedMs += segment.expectedMs;
-    for (const segment of this.queued) expectedMs += segment.expectedMs;
-    return expectedMs;
+    const unfinished = [...this.running, ...this.queued];
+    return unfinished.reduce((sum, { expectedMs }) => sum + expectedMs, this.audio.madeMs);
   }
 
   /** When the next segment to start is due. */
@@ -170,13 +161,13 @@ export class ScheduledContext {
   get unfinishedFrom(): number {
     return Math.min(
       this.queued[0]?.index ?? Number.POSITIVE_INFINITY,
-      ...this.running.map(({ segment }) => segment.index),
+      ...this.running.map(({ index }) => index),
     );
   }
 
   /** What comes before its running segments has another length. */
   moveRunning(): void {
-    for (const { segment, move } of this.running) move(this.audio.startOf(segment.index));
+    for (const segment of this.running) this.options.move(segment, this.audio.startOf(segment.index));
   }
 }
 
@@ -211,6 +202,11 @@ export class ContextGroup {
   /** It may start a segment while others run. */
   hasRoom(): boolean {
     return this.expectedMs <= this.#bounds.expectedAudioMsPerLeaseMax;
+  }
+
+  /** How many of the two bounds it has reached. */
+  get fullness(): number {
+    return Number(this.isFull()) + Number(!this.hasRoom());
   }
 }
 
@@ -297,15 +293,14 @@ export class Scheduler {
     const { group } = context;
     if (!group.contexts.delete(context)) return;
     this.#waiting.delete(context);
-    const wasFull = group.isFull();
-    const hadRoom = group.hasRoom();
+    const { fullness } = group;
     context.isClosed = true;
     group.unsentMs -= context.unsentMs;
     context.queued.length = 0;
     this.#hold(context);
     this.#forgetIfEmpty(group);
     // The other contexts of the group may have waited for the audio that is now forgotten.
-    if ((wasFull && !group.isFull()) || (!hadRoom && group.hasRoom())) this.wake();
+    if (group.fullness < fullness) this.wake();
   }
 
   /** @returns the number of the clock that says what the context's group has had; none if all clocks are in use */
@@ -353,12 +348,11 @@ export class Scheduler {
 
   /** So much audio of a running segment has come. */
   came(context: ScheduledContext, index: number, durationMs: number): void {
-    const entry = context.running.find(({ segment }) => segment.index === index);
-    if (entry === undefined) return;
-    if (durationMs + entry.moreMs <= entry.segment.expectedMs) return;
-    entry.moreMs = MORE_MS;
-    entry.segment.expectedMs = durationMs + MORE_MS;
-    context.audio.started(index, entry.segment.expectedMs);
+    const segment = context.running.find((running) => running.index === index);
+    if (segment === undefined || durationMs + (segment.moreMs ?? 0) <= segment.expectedMs) return;
+    segment.moreMs = MORE_MS;
+    segment.expectedMs = durationMs + MORE_MS;
+    context.audio.started(index, segment.expectedMs);
     context.moveRunning();
     this.#hold(context);
   }
@@ -376,7 +370,8 @@ export class Scheduler {
   /** A running segment did not complete. It runs again, before all queued segments. */
   requeue(context: ScheduledContext, segment: ScheduledSegment): void {
     if (!this.#takeRunning(context, segment)) return;
-    context.audio.interrupted(segment.index);
+    // Until it starts again it counts with what was handed over of it.
+    context.audio.started(segment.index, 0);
     if (!context.isClosed) {
       if (context.queued.length === 0) context.readySinceMs = this.nowMs();
       context.queued.push(segment);
@@ -400,16 +395,14 @@ export class Scheduler {
     if (context.isClosed) return;
     const { group, options } = context;
     const isFirst = !context.hasHandedAudio;
-    const wasFull = group.isFull();
-    const hadRoom = group.hasRoom();
+    const { fullness } = group;
     options.listener.handed(this.nowMs(), durationMs);
     group.unsentMs -= durationMs;
     context.audio.handed(durationMs);
     try {
       this.#hold(context);
     } finally {
-      const opensGroup = (wasFull && !group.isFull()) || (!hadRoom && group.hasRoom());
-      if (isFirst || opensGroup) this.wake();
+      if (isFirst || group.fullness < fullness) this.wake();
     }
     if (!context.isGated || this.isGateShut(context)) return;
     this.#open(context);
@@ -482,8 +475,7 @@ export class Scheduler {
   /** Starts the next queued segment of the context. */
   #start(context: ScheduledContext): void {
     const { group, queued, running, options } = context;
-    const segment = queued.shift();
-    if (segment === undefined) throw new Error('a context that starts needs a queued segment');
+    const segment = queued.shift()!;
     const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
     const isAwaited = !context.hasHandedAudio && running.length === 0;
     const startMs = context.audio.startOf(segment.index);
@@ -498,11 +490,10 @@ export class Scheduler {
     this.#speaking.add(context);
     context.order = ++this.#order;
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
-    const entry: RunningSegment = { segment, moreMs: 0, move: () => undefined };
-    running.push(entry);
+    running.push(segment);
     context.audio.started(segment.index, segment.expectedMs);
     this.#hold(context);
-    entry.move = options.start({ segment, startMs, isAwaited, begins, readySinceMs });
+    options.start({ segment, startMs, isAwaited, begins, readySinceMs });
   }
 
   #beginsOf({ clock, isFile }: Listener, startMs: number, isAwaited: boolean): SegmentStart['begins'] {
@@ -538,7 +529,7 @@ export class Scheduler {
   }
 
   #takeRunning({ running }: ScheduledContext, segment: ScheduledSegment): boolean {
-    const position = running.findIndex((entry) => entry.segment === segment);
+    const position = running.indexOf(segment);
     if (position < 0) return false;
     running.splice(position, 1);
     return true;

@@ -6,7 +6,7 @@ import type { AudioFormat } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Lease } from '../accounts/lease.js';
 import type { MarkedText } from '../text/replacements.js';
-import { isWholeFraming, type Frame, type Framing } from '../threads/messages.js';
+import type { Frame, Framing } from '../threads/messages.js';
 import type { VoiceCatalogue } from '../threads/voices.js';
 
 export interface ContextOptions {
@@ -24,14 +24,6 @@ export interface ContextOptions {
   /** WebSockets: part of every message. Absent if the client gave none. */
   readonly clientContextId?: string;
 }
-
-/** The key of a context's group. */
-export const groupOf = ({
-  group,
-  framing,
-  lease,
-}: Pick<ContextOptions, 'group' | 'framing' | 'lease'>): object | string =>
-  group ?? (isWholeFraming(framing) ? lease.account : lease);
 
 /**
  * `speaking` while a context has audio to make or to hand over, or a flush to answer; `holding` while it only has text

@@ -129,7 +129,6 @@ export class Utterances {
   /** Of the utterance that is being cut. */
   #settings: SpeechSettings;
   readonly #language: string;
-  readonly #code: string;
   readonly #lexicons: (settings: SpeechSettings) => readonly Lexicon[];
   readonly #speaksBlankText: boolean;
   readonly #pending: (Piece | Flush)[] = [];
@@ -178,7 +177,6 @@ export class Utterances {
     this.#settingsNow = settingsNow;
     this.#settings = settings;
     this.#language = language;
-    this.#code = primaryLanguage(language);
     this.#lexicons = lexicons;
     this.#segmenter = new Segmenter(bounds, arrivesInPieces, language);
     this.#speaksBlankText = !arrivesInPieces;
@@ -378,7 +376,8 @@ export class Utterances {
     const lexicons = this.#lexicons(settings);
     const request = requestOf({ ...cut, forms }, settings, this.#bounds, this.#language, lexicons);
     const { spoken = [] } = request;
-    const parts = partsOf({ segment: cut, spoken }, this.#bounds.spokenLettersMax, this.#code);
+    const code = primaryLanguage(this.#language);
+    const parts = partsOf({ segment: cut, spoken }, this.#bounds.spokenLettersMax, code);
     return parts.map((part) => this.#schedule(part, request));
   }
 

@@ -34,6 +34,7 @@ class Hearer {
     this.#context = machine.scheduler.open({
       ...{ group: group ?? {}, listener: this.#listener, bytesPerMs: 0, speed: 1 },
       start: (start) => this.#start(start),
+      move: () => undefined,
     });
     this.#group = group === undefined ? undefined : machine.scheduler.shareOf(this.#context);
     this.#write();
@@ -43,7 +44,7 @@ class Hearer {
     return this.#listener.arrivedMs;
   }
 
-  #start({ segment: started, startMs, isAwaited }: SegmentStart): (startMs: number) => void {
+  #start({ segment: started, startMs, isAwaited }: SegmentStart): void {
     const job = { clock: this.#listener.clock, startMs, isAwaited };
     const { clocks, scheduler } = this.#machine;
     const isShared = this.#group !== undefined && this.#context.running.length === 1;
@@ -54,9 +55,6 @@ class Hearer {
         this.#write();
         scheduler.finished(this.#context, started, durationMs);
       });
-    return (movedMs) => {
-      job.startMs = movedMs;
-    };
   }
 
   #write(): void {

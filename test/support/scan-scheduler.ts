@@ -15,11 +15,6 @@ interface Group {
   unsentMs: number;
 }
 
-interface RunningSegment {
-  readonly segment: ScheduledSegment;
-  move: (startMs: number) => void;
-}
-
 /** A context that may be next, by what decides between several, most important first. */
 type Candidate = [ScanContext, ...number[]];
 
@@ -32,7 +27,7 @@ const first = (candidates: readonly Candidate[]): ScanContext | undefined =>
 /** A context as data: what is to be made of it, what runs, and what was made. */
 class ScanContext {
   readonly queued: ScheduledSegment[] = [];
-  readonly running: RunningSegment[] = [];
+  readonly running: ScheduledSegment[] = [];
   readonly finished: { readonly index: number; readonly durationMs: number }[] = [];
   readonly unsent = new ContextAudio();
   /** Counts up with every start of a segment. */
@@ -76,19 +71,19 @@ class ScanContext {
   }
 
   get unfinishedFrom(): number {
-    const unfinished = [...this.queued, ...this.running.map(({ segment }) => segment)];
+    const unfinished = [...this.queued, ...this.running];
     return Math.min(...unfinished.map(({ index }) => index));
   }
 
   startOf(index: number): number {
     let startMs = 0;
     for (const finished of this.finished) if (finished.index < index) startMs += finished.durationMs;
-    for (const { segment } of this.running) if (segment.index < index) startMs += segment.expectedMs;
+    for (const running of this.running) if (running.index < index) startMs += running.expectedMs;
     return startMs;
   }
 
   takeRunning(segment: ScheduledSegment): boolean {
-    const position = this.running.findIndex((running) => running.segment === segment);
+    const position = this.running.indexOf(segment);
     if (position >= 0) this.running.splice(position, 1);
     return position >= 0;
   }
@@ -174,7 +169,7 @@ export class ScanScheduler implements Policy<ScanContext> {
 
   requeue(context: ScanContext, segment: ScheduledSegment): void {
     if (!context.takeRunning(segment)) return;
-    context.unsent.interrupted(segment.index);
+    context.unsent.started(segment.index, 0);
     if (!context.isClosed) {
       if (context.queued.length === 0) context.readySinceMs = this.nowMs();
       context.queued.push(segment);
@@ -236,7 +231,7 @@ export class ScanScheduler implements Policy<ScanContext> {
     if (group.running === 0) group.idleSinceMs = this.nowMs();
     this.#forgetIfEmpty(group);
     this.#hold(context);
-    for (const { segment, move } of context.running) move(context.startOf(segment.index));
+    for (const segment of context.running) context.options.move(segment, context.startOf(segment.index));
     this.#wake();
   }
 
@@ -267,11 +262,10 @@ export class ScanScheduler implements Policy<ScanContext> {
     if (options.listener.isFile) this.#runningFiles++;
     context.order = ++this.#order;
     context.startedEnd = Math.max(context.startedEnd, segment.index + 1);
-    const entry: RunningSegment = { segment, move: () => undefined };
-    running.push(entry);
+    running.push(segment);
     context.unsent.started(segment.index, segment.expectedMs);
     this.#hold(context);
-    entry.move = options.start({ segment, startMs, isAwaited, begins, readySinceMs });
+    options.start({ segment, startMs, isAwaited, begins, readySinceMs });
   }
 
   #next(): ScanContext | undefined {

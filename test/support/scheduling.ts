@@ -88,8 +88,8 @@ export class BenchContext<C = ScheduledContext> {
       ...(account !== undefined && { account }),
       start: ({ segment: started, startMs, ...more }) => {
         onStart?.({ schedule: this, segment: started, playFromMs: clock.at(startMs), ...more });
-        return (movedMs) => onMove?.({ schedule: this, segment: started, playFromMs: clock.at(movedMs) });
       },
+      move: (moved, startMs) => onMove?.({ schedule: this, segment: moved, playFromMs: clock.at(startMs) }),
     });
   }
 
