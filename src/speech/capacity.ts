@@ -21,7 +21,7 @@
  * contexts get what is left. Whole files have no listener. They get what listeners leave, and are never refused here.
  */
 import type { Encoding } from '../api/formats.js';
-import type { LongStep, VoiceCost } from '../threads/voices.js';
+import type { LongStep } from '../threads/voices.js';
 import type { Costs } from './costs.js';
 
 /** What a listener still needs. */
@@ -119,10 +119,6 @@ const addTo = (sum: Work, work: Work, sign = 1): void => {
   for (let i = 0; i < sum.length; i++) sum[i] = sum[i]! + sign * work[i]!;
 };
 
-interface VoiceWork extends VoiceCost {
-  readonly isLong: boolean;
-}
-
 /** The counted demands, and sums over them. */
 class Load {
   /** Contexts with speech to be made, by whether their voice has long steps. */
@@ -130,7 +126,6 @@ class Load {
   /** Those of them that wait for first audio. */
   waiting = 0;
   readonly #options: CapacityOptions;
-  readonly #voices = new Map<string, VoiceWork>();
   readonly #listenersOf = new Map<string, number>();
   readonly #groups = new Map<object | string, Demand[]>();
   /** Each group counts as one listener. */
@@ -151,7 +146,7 @@ class Load {
   }
 
   isLong({ voiceId }: Demand): boolean {
-    return this.#voice(voiceId).isLong;
+    return this.#options.longStepOf?.(voiceId) !== undefined;
   }
 
   add(demand: Demand): void {
@@ -198,10 +193,13 @@ class Load {
 
   /** Used at once: the next call overwrites it. */
   readonly #work = noWork();
-  #workOf({ voiceId, encoding, remainingMs, slackMs, isAwaiting }: Demand, on: Terms): Work {
+  #workOf(demand: Demand, on: Terms): Work {
+    const { voiceId, encoding, remainingMs, slackMs, isAwaiting } = demand;
     const { firstAudioMsMax, inHandMs } = terms[on];
-    const { cpu, beginMs, isLong } = this.#voice(voiceId);
-    const encodingCpu = this.#options.costs.encodings.of(encoding).cpu;
+    const { costs } = this.#options;
+    const { cpu, beginMs } = costs.voices.of(voiceId);
+    const encodingCpu = costs.encodings.of(encoding).cpu;
+    const isLong = this.isLong(demand);
     const dryMs = Math.max(0, slackMs + (isAwaiting ? firstAudioMsMax : 0));
     const aheadMs = Math.min(inHandMs, IN_HAND_CPU_MS / cpu);
     // A long first step is no more than the speech that it makes.
@@ -220,16 +218,6 @@ class Load {
       work[FIRST_STEPS + i] = playedMs > 0 ? firstStepMs : 0;
     }
     return work;
-  }
-
-  #voice(voiceId: string): VoiceWork {
-    let voice = this.#voices.get(voiceId);
-    if (voice === undefined) {
-      const { costs, longStepOf } = this.#options;
-      voice = { ...costs.voices.of(voiceId), isLong: longStepOf?.(voiceId) !== undefined };
-      this.#voices.set(voiceId, voice);
-    }
-    return voice;
   }
 }
 
