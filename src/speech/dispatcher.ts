@@ -107,7 +107,7 @@ export class Dispatcher implements Speech {
       );
     }, MEASURE_MS).unref();
     const { generations, actors } = this.threads;
-    generations.on('thread', ({ costs }) => {
+    generations.on('thread', (_, { costs }) => {
       for (const [voiceId, cost] of costs) this.#costs.voices.measured(voiceId, cost);
     });
     actors.on('costs', (costs) => {

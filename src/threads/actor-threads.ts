@@ -55,35 +55,27 @@ const RESPAWN_DELAY_MS = 50;
 /** The same for a thread that never became ready: the cause probably persists. */
 const FAILED_START_DELAY_MS = 1_000;
 
+export interface ActorThreadsOptions {
+  readonly threads: number;
+  readonly bounds: Bounds;
+  /** Backs `ClockTable`. */
+  readonly clocks: SharedArrayBuffer;
+  readonly watchdog: Watchdog;
+  readonly entry: URL;
+  readonly log: Log;
+}
+
 export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
-  readonly #entry: URL;
-  readonly #log: Log;
-  readonly #watchdog: Watchdog;
-  readonly #size: number;
-  readonly #bounds: Bounds;
-  readonly #clocks: SharedArrayBuffer;
+  readonly #options: ActorThreadsOptions;
   readonly #threads = new Map<number, ActorThread>();
   readonly #respawns = new Set<NodeJS.Timeout>();
   #nextActor = 0;
   #closing = false;
   #restarts = 0;
 
-  constructor(options: {
-    readonly threads: number;
-    readonly bounds: Bounds;
-    /** Backs `ClockTable`. */
-    readonly clocks: SharedArrayBuffer;
-    readonly watchdog: Watchdog;
-    readonly entry: URL;
-    readonly log: Log;
-  }) {
+  constructor(options: ActorThreadsOptions) {
     super();
-    this.#entry = options.entry;
-    this.#log = options.log;
-    this.#watchdog = options.watchdog;
-    this.#size = options.threads;
-    this.#bounds = options.bounds;
-    this.#clocks = options.clocks;
+    this.#options = options;
     for (let i = 0; i < options.threads; i++) this.#spawn();
   }
 
@@ -108,7 +100,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   }
 
   get isWhole(): boolean {
-    return this.readyThreads === this.#size;
+    return this.readyThreads === this.#options.threads;
   }
 
   /**
@@ -118,7 +110,8 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
    */
   async loaded(): Promise<void> {
     while (!this.isWhole) {
-      if (this.#threads.size < this.#size) throw new Error('an actor thread could not start: see the log');
+      if (this.#threads.size < this.#options.threads)
+        throw new Error('an actor thread could not start: see the log');
       await once(this, 'changed');
     }
   }
@@ -162,21 +155,22 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
 
   /** @returns the thread's number */
   #spawn(): number {
+    const { bounds, clocks, entry, log, watchdog } = this.#options;
     const actor = this.#nextActor++;
     const vitals = new Vitals();
     const effort = new EffortTable(encodingNames.length);
     const workerData: ActorThreadData = {
       actor,
-      bounds: this.#bounds,
+      bounds,
       vitals: vitals.buffer,
       effort: effort.buffer,
-      clocks: this.#clocks,
+      clocks,
     };
-    const worker = new Worker(this.#entry, {
+    const worker = new Worker(entry, {
       workerData,
       name: `actors-${actor}`,
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: this.#bounds.actorHeapMiBMax },
+      resourceLimits: { maxOldGenerationSizeMb: bounds.actorHeapMiBMax },
     });
     const outgoing = new TickBatch<ActorCommand>((commands) => {
       const message: ActorThreadMessage = { type: 'commands', commands };
@@ -194,14 +188,14 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     worker.on('message', (mail: FrameMail | ActorError | ActorReady) => {
       if ('encodingCosts' in mail) this.#onReady(actor, thread, vitals, mail);
       else if ('reason' in mail)
-        this.#log.error({ actor, reason: mail.reason }, 'mail to an actor thread belongs to no context');
+        log.error({ actor, reason: mail.reason }, 'mail to an actor thread belongs to no context');
       else for (const frame of unpackFrames(mail)) this.#onFrame(actor, thread, frame);
     });
     worker.on('error', (error: Error) =>
-      this.#log.error({ actor, ...describeFault(error) }, 'actor thread failed'),
+      log.error({ actor, ...describeFault(error) }, 'actor thread failed'),
     );
     worker.on('exit', () => {
-      this.#watchdog.unwatch(vitals);
+      watchdog.unwatch(vitals);
       this.#onExit(actor, thread.ready);
     });
     return actor;
@@ -210,8 +204,8 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   #onReady(actor: number, thread: ActorThread, vitals: Vitals, { encodingCosts }: ActorReady): void {
     thread.ready = true;
     this.emit('costs', encodingCosts);
-    this.#watchdog.watch(vitals, () => {
-      this.#log.error({ actor }, 'an actor thread hangs: it is ended');
+    this.#options.watchdog.watch(vitals, () => {
+      this.#options.log.error({ actor }, 'an actor thread hangs: it is ended');
       // Unlike a synthesis thread it runs no native code, so it can be ended at any moment.
       void thread.worker.terminate();
     });
@@ -222,7 +216,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     const { contextId, type } = frame;
     if (contextId >= firstContextId(actor) && contextId < nextContextId) this.emit('frame', frame);
     else
-      this.#log.error(
+      this.#options.log.error(
         { actor, contextId, type },
         'an actor thread sent a frame of a context that it never had',
       );
@@ -233,7 +227,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     this.emit('changed');
     if (this.#closing) return;
     this.#restarts++;
-    this.#log.error({ actor }, 'actor thread ended; a new one starts');
+    this.#options.log.error({ actor }, 'actor thread ended; a new one starts');
     this.emit('lost', actor);
     const timer = setTimeout(
       () => {

@@ -14,7 +14,7 @@ import type { PackFigures } from '../metrics.js';
 import type { Effort } from './effort.js';
 import { GpuState } from './gpu.js';
 import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
-import type { SynthesisThread } from './synthesis-thread.js';
+import type { LoadedThread, SynthesisThread } from './synthesis-thread.js';
 import { catalogueOf, type PackFinding, type VoiceCatalogue, type VoicePack, type Voices } from './voices.js';
 
 export type GenerationsOptions = Omit<SynthesisPoolOptions, 'packs' | 'hungThreads'>;
@@ -44,7 +44,7 @@ interface Live extends Generation {
 
 interface GenerationsEvents {
   /** A thread has its voices loaded: link it to the actor threads. */
-  thread: [thread: SynthesisThread];
+  thread: [thread: SynthesisThread, loaded: LoadedThread];
   /** The number of ready threads of the current generation may have changed. */
   capacity: [readyThreads: number];
   /** Another generation is current: contexts that do not speak can move to it. */
@@ -69,7 +69,7 @@ const OVERDUE_LOOK_MS = 1_000;
 /** Milliseconds that the threads of an unused generation may take to end; then the close is repeated. */
 const CLOSE_MS_MAX = 5_000;
 
-const providersOf = ({ pool }: Generation) => pool.ready.map(({ executionProvider }) => executionProvider);
+const providersOf = ({ pool }: Generation) => pool.ready.map(({ loaded }) => loaded!.executionProvider);
 
 const cudaThreads = (generation: Generation): number =>
   providersOf(generation).filter((provider) => provider === 'cuda').length;
@@ -145,7 +145,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       executionProviders: [...new Set(providersOf(this.#current))],
       /** Where each graph runs, by `PACK/GRAPH`, if the provider is WebGPU. */
       ...(this.#options.executionProvider === 'webgpu' && {
-        graphs: Object.fromEntries(this.#current.pool.ready[0]?.graphs ?? []),
+        graphs: Object.fromEntries(this.#current.pool.ready[0]?.loaded?.graphs ?? []),
       }),
       /** Synthesis threads that hang inside native code, where they cannot be ended. */
       hungThreads: this.#hungThreads.size,
@@ -290,8 +290,8 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       this.#packLoads.count++;
       this.#packLoads.ms += ms;
     });
-    pool.on('thread', (thread) => this.emit('thread', thread));
-    pool.once('thread', ({ graphs }) => {
+    pool.on('thread', (...thread) => this.emit('thread', ...thread));
+    pool.once('thread', (_, { graphs }) => {
       if (graphs.size > 0)
         this.#log.info(
           { generation: live.number, graphs: Object.fromEntries(graphs) },

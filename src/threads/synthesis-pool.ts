@@ -12,7 +12,7 @@ import type { Clock } from '../monotonic.js';
 import { within } from '../within.js';
 import { GpuState } from './gpu.js';
 import { Job, SynthesisThread } from './synthesis-thread.js';
-import type { JobOutcome, JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
+import type { JobOutcome, JobRequest, LoadedThread, SynthesisThreadOptions } from './synthesis-thread.js';
 import type { PlaybackClock } from './playback-clock.js';
 import type { LongStep, VoicePack } from './voices.js';
 
@@ -58,7 +58,7 @@ export interface SynthesisPoolOptions extends SynthesisThreadOptions {
 
 interface SynthesisPoolEvents {
   /** A thread has its voices loaded: link it to the actor threads. */
-  thread: [thread: SynthesisThread];
+  thread: [thread: SynthesisThread, loaded: LoadedThread];
   /** A thread became ready, could not load its voices, or is gone. */
   changed: [];
   /** A job needed a pack that was not loaded. */
@@ -248,12 +248,12 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   #start(): void {
     const thread = new SynthesisThread(this.#options);
     this.#threads.add(thread);
-    thread.on('ready', (faults) => {
+    thread.on('ready', (loaded) => {
       this.#loadFaults.delete(thread);
-      for (const [name, fault] of faults)
+      for (const [name, fault] of loaded.faults)
         this.takeOut((pack) => pack.name === name, `a thread could not load it: ${fault}`);
-      for (const [voiceId, step] of thread.longSteps) this.#countLong(voiceId, step);
-      this.emit('thread', thread);
+      for (const [voiceId, step] of loaded.longSteps) this.#countLong(voiceId, step);
+      this.emit('thread', thread, loaded);
       this.#changed();
     });
     thread.on('load-failed', (reason) => {

@@ -23,13 +23,11 @@
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import type { Provider } from '../config.js';
 import { describeFault, faultPlace } from '../fault.js';
 import type { Log } from '../log.js';
 import { JobControl } from './control.js';
 import { EffortTable } from './effort.js';
 import type {
-  GraphPlaces,
   SynthesisControl,
   SynthesisHello,
   SynthesisJob,
@@ -39,7 +37,7 @@ import type {
 import { GpuState } from './gpu.js';
 import { Vitals } from './vitals.js';
 import type { PlaybackClock } from './playback-clock.js';
-import type { LongStep, VoiceCost } from './voices.js';
+import type { LongStep } from './voices.js';
 import type { Watchdog } from './watchdog.js';
 
 /** A segment to speak. The thread that runs it adds the slot. */
@@ -156,9 +154,12 @@ const startThread = (entry: URL, workerData: SynthesisThreadData): ThreadOfJobs 
   });
 };
 
+/** What a thread says when its voices are loaded. */
+export type LoadedThread = Extract<SynthesisHello, { type: 'ready' }>;
+
 interface SynthesisThreadEvents {
   /** Its voices are loaded, but those of the packs with a fault: link it to the actor threads. */
-  ready: [faults: ReadonlyMap<string, string>];
+  ready: [loaded: LoadedThread];
   /** It could not load the default voices. It tries again. */
   'load-failed': [reason: string];
   /** A job needed a pack that was not loaded. */
@@ -186,7 +187,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   #longJobs = 0;
   #loadedPacks = 0;
   readonly #piscina: ThreadOfJobs;
-  #hello: Extract<SynthesisHello, { type: 'ready' }> | undefined;
+  #loaded: LoadedThread | undefined;
   #unwatch: () => void = () => undefined;
   #isAbandoned = false;
   #isDead = false;
@@ -220,17 +221,13 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     this.#expectLoaded();
   }
 
-  /** The provider that its models use, once it is ready. */
-  get executionProvider(): Provider {
-    return this.#hello?.executionProvider ?? 'cpu';
-  }
-
-  get graphs(): GraphPlaces {
-    return this.#hello?.graphs ?? new Map();
+  /** Once it is ready. */
+  get loaded(): LoadedThread | undefined {
+    return this.#loaded;
   }
 
   get isReady(): boolean {
-    return this.#hello !== undefined && !this.#isAbandoned && !this.#isDead;
+    return this.#loaded !== undefined && !this.#isAbandoned && !this.#isDead;
   }
 
   get jobs(): number {
@@ -239,16 +236,6 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
 
   get hasLongJobs(): boolean {
     return this.#longJobs > 0;
-  }
-
-  /** The long step of each voice that has one, by voice id. */
-  get longSteps(): ReadonlyMap<string, LongStep> {
-    return this.#hello?.longSteps ?? new Map();
-  }
-
-  /** What the voices cost, as the load measured it. */
-  get costs(): ReadonlyMap<string, VoiceCost> {
-    return this.#hello?.costs ?? new Map();
   }
 
   get loadedPacks(): number {
@@ -277,10 +264,10 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
 
   /** Gives it a port to an actor thread. @returns the other end, for the actor thread */
   link(actor: number): MessagePort | undefined {
-    if (this.#hello === undefined) return undefined;
+    if (this.#loaded === undefined) return undefined;
     const { port1, port2 } = new MessageChannel();
     const message: SynthesisControl = { type: 'actor', actor, port: port1 };
-    this.#hello.control.postMessage(message, [port1]);
+    this.#loaded.control.postMessage(message, [port1]);
     return port2;
   }
 
@@ -369,14 +356,14 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     switch (message.type) {
       case 'ready': {
         const { watchdog, log } = this.#options;
-        this.#hello = message;
+        this.#loaded = message;
         this.#loadedPacks = message.loadedPacks;
         message.control.unref();
         this.#unwatch();
         watchdog.watch(this.#vitals, () => this.emit('hung'));
         this.#unwatch = () => watchdog.unwatch(this.#vitals);
         log.debug({ threadId: this.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
-        this.emit('ready', message.faults);
+        this.emit('ready', message);
         return;
       }
       case 'pack-loaded': {
@@ -412,6 +399,6 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     // Else piscina would start another thread, which nothing watches.
     void this.#piscina.destroy();
     const { steppingVoices } = this;
-    setImmediate(() => this.emit('died', this.#hello !== undefined, steppingVoices));
+    setImmediate(() => this.emit('died', this.#loaded !== undefined, steppingVoices));
   }
 }
