@@ -96,10 +96,8 @@ const onCommand = (command: ActorCommand): void => {
     }
     const context = contexts.get(contextId);
     if (context === undefined) early.command(type, contextId);
-    else if (type === 'segment') context.segment(command);
-    else if (type === 'flush') context.flush(command.flushId, command.blank);
-    else if (type === 'close') context.close(command.blank);
-    else forget(contextId);
+    else if (type === 'cancel') forget(contextId);
+    else context.announce(command);
   });
 };
 

@@ -67,8 +67,8 @@ export const speak = async (
     );
     segments.forEach(({ pcm, words = [], flush = false }, segment) => {
       const texts = words.map(({ text }) => text);
-      actor.segment({ type: 'segment', contextId: 1, segment, words: texts, tokenContinues: false });
-      if (flush) actor.flush(`after ${segment}`);
+      actor.announce({ type: 'segment', contextId: 1, segment, words: texts, tokenContinues: false });
+      if (flush) actor.announce({ type: 'flush', contextId: 1, flushId: `after ${segment}` });
       for (let start = 0; start < pcm.length;) {
         const end = Math.min(pcm.length, start + 1 + Math.floor(random() * chunkSamplesMax));
         const times: WordTime[] = [];
@@ -87,7 +87,7 @@ export const speak = async (
       }
       actor.chunk({ type: 'segment-done', contextId: 1, segment, samples: pcm.length });
     });
-    actor.close();
+    actor.announce({ type: 'close', contextId: 1 });
   });
   const chunks = chunksOf(frames, framing);
   const timings = frames.filter((frame) => frame.type === 'timestamps').map((frame) => frame.timings);

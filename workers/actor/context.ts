@@ -31,10 +31,8 @@ import { FrameMaker } from './frame-maker.js';
 type OpenCommand = Extract<ActorCommand, { type: 'open' }>;
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 
-type Announcement =
-  | { readonly type: 'segment'; readonly command: SegmentCommand }
-  | { readonly type: 'flush'; readonly flushId: string; readonly blank: string | undefined }
-  | { readonly type: 'close'; readonly blank: string | undefined };
+/** What is announced to it, in order. */
+type Announcement = Extract<ActorCommand, { type: 'segment' | 'flush' | 'close' }>;
 
 /** What has come of one segment and was not released. */
 interface Inbox {
@@ -118,17 +116,10 @@ export class ContextActor {
     return this.#open.format.encoding;
   }
 
-  segment(command: SegmentCommand): void {
-    this.#announce({ type: 'segment', command });
-  }
-
-  /** @param blank white space before it that is in no segment */
-  flush(flushId: string, blank?: string): void {
-    this.#announce({ type: 'flush', flushId, blank });
-  }
-
-  close(blank?: string): void {
-    this.#announce({ type: 'close', blank });
+  announce(announcement: Announcement): void {
+    if (this.#disposed) return;
+    this.#announcements.push(announcement);
+    this.#wake(this);
   }
 
   /** @throws {InvariantError} as `receive`: the context cannot go on */
@@ -156,7 +147,7 @@ export class ContextActor {
     if (frames === undefined && this.#needsFrames(first)) return this.#begin();
     switch (first.type) {
       case 'segment':
-        return frames === undefined ? null : this.#speak(frames, first.command);
+        return frames === undefined ? null : this.#speak(frames, first);
       case 'flush':
         if (frames === undefined) this.#emit({ type: 'flushed', contextId: this.id, flushId: first.flushId });
         else frames.flush(first.flushId, first.blank);
@@ -212,12 +203,6 @@ export class ContextActor {
       this.dispose();
       this.#emit({ type: 'failed', contextId: this.id, reason: faultPlace(error) });
     }
-  }
-
-  #announce(announcement: Announcement): void {
-    if (this.#disposed) return;
-    this.#announcements.push(announcement);
-    this.#wake(this);
   }
 
   #speak(frames: FrameMaker, command: SegmentCommand): number | null {

@@ -33,7 +33,7 @@ const open = (
 };
 
 const announce = (actor: ContextActor, segment: number, words: string[] = [], tokenContinues = false) =>
-  actor.segment({ type: 'segment', contextId: 1, segment, words, tokenContinues });
+  actor.announce({ type: 'segment', contextId: 1, segment, words, tokenContinues });
 
 /** A ramp that starts at the chunk's place in its segment: every sample shows where it belongs. */
 const chunk = (segment: number, startSample: number, length: number, words: WordTime[] = []): ChunkMail => ({
@@ -76,7 +76,7 @@ t.test('chunks are released in the order of the announcements, however they come
   actor.chunk(chunk(1, 0, 100));
   announce(actor, 0);
   announce(actor, 1);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   t.equal(frames.length, 0, 'segment 1 waits for segment 0');
   actor.chunk(done(1, 100));
   actor.chunk(chunk(0, 0, 50));
@@ -131,7 +131,7 @@ t.test('encoders of AAC open after the work of others', async (t) => {
 t.test('a segment that is run again adds no sample twice', async (t) => {
   const { actor, frames } = open();
   announce(actor, 0);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   actor.chunk(chunk(0, 0, 60));
   actor.chunk(chunk(0, 60, 40));
   actor.chunk(chunk(0, 0, 60));
@@ -147,7 +147,7 @@ t.test('a segment that is run again adds no sample twice', async (t) => {
 t.test('the chunks of two runs of a segment may arrive interleaved', async (t) => {
   const { actor, frames } = open();
   announce(actor, 0);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   // The thread of the first run died after three chunks. Ports keep no common order.
   actor.chunk(chunk(0, 0, 60));
   actor.chunk(chunk(0, 0, 60));
@@ -169,7 +169,7 @@ t.test('what comes of a second run after the first was complete is dropped', asy
   actor.chunk(done(0, 60));
   actor.chunk(chunk(0, 30, 30));
   actor.chunk(done(0, 60));
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   t.equal(streamedSamples(frames).length, 60);
   t.equal(frames.at(-1)?.type, 'closed');
 });
@@ -182,7 +182,7 @@ t.test('a segment that runs again after it was complete is dropped', async (t) =
     actor.chunk(done(0, 60));
   }
   announce(actor, 1);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   for (let run = 0; run < 2; run++) {
     actor.chunk(chunk(1, 0, 30));
     actor.chunk(done(1, 30));
@@ -219,7 +219,7 @@ t.test('word times run on across segments and come with their audio', async (t) 
   const { actor, frames } = open('stream', { encoding: 'pcm', sampleRateHz: 8_000 }, true);
   announce(actor, 0, ['Hello,', 'world.']);
   announce(actor, 1, ['Again.']);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   actor.chunk(chunk(0, 0, 12_000, [{ word: 0, startSample: 240, endSample: 6_000 }]));
   actor.chunk(chunk(0, 12_000, 12_000, [{ word: 1, startSample: 7_200, endSample: 18_000 }]));
   actor.chunk(done(0, 24_000));
@@ -238,7 +238,7 @@ t.test('word times run on across segments and come with their audio', async (t) 
 t.test('times of words are whole milliseconds, and no word ends after its audio', async (t) => {
   const { actor, frames } = open('stream', undefined, true);
   announce(actor, 0, ['Hi.']);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   // 4.95 and 99.95 ms.
   actor.chunk(chunk(0, 0, 2_399, [{ word: 0, startSample: 119, endSample: 2_399 }]));
   actor.chunk(done(0, 2_399));
@@ -251,7 +251,7 @@ t.test('a token that spans segments is reported once, from its first start to it
   announce(actor, 0, ['so', 'aaa'], true);
   announce(actor, 1, ['bbb'], true);
   announce(actor, 2, ['ccc', 'end']);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   for (const segment of [0, 1, 2]) {
     const words =
       segment === 1
@@ -283,7 +283,7 @@ t.test('a whole wav is one base64 text with exact sizes, whatever the chunks', a
   for (let round = 0; round < 50; round++) {
     const { actor, frames } = open('whole', { encoding: 'wav', sampleRateHz: RATE_HZ });
     announce(actor, 0);
-    actor.close();
+    actor.announce({ type: 'close', contextId: 1 });
     let at = 0;
     const chunks = 1 + Math.floor(random() * 6);
     for (let i = 0; i < chunks; i++) {
@@ -308,7 +308,7 @@ t.test(
     const headersOf = (encoding: SampleFormat['encoding']) => {
       const { actor, frames } = open('stream', { encoding, sampleRateHz: 16_000 });
       announce(actor, 0);
-      actor.close();
+      actor.announce({ type: 'close', contextId: 1 });
       actor.chunk(chunk(0, 0, 24_000));
       actor.chunk(done(0, 24_000));
       const chunks = frames
@@ -339,10 +339,10 @@ t.test(
 t.test('flushes are answered in their place', async (t) => {
   const { actor, frames } = open();
   announce(actor, 0);
-  actor.flush('one');
+  actor.announce({ type: 'flush', contextId: 1, flushId: 'one' });
   announce(actor, 1);
-  actor.flush('two');
-  actor.close();
+  actor.announce({ type: 'flush', contextId: 1, flushId: 'two' });
+  actor.announce({ type: 'close', contextId: 1 });
   actor.chunk(chunk(1, 0, 10));
   actor.chunk(done(1, 10));
   actor.chunk(chunk(0, 0, 10));
@@ -367,15 +367,15 @@ t.test(
   async (t) => {
     const impossible: AudioFormat = { encoding: 'opus', sampleRateHz: 11_025, bitrateKbps: 64 };
     const idle = open('socket', impossible);
-    idle.actor.flush('f');
-    idle.actor.close();
+    idle.actor.announce({ type: 'flush', contextId: 1, flushId: 'f' });
+    idle.actor.announce({ type: 'close', contextId: 1 });
     await setImmediate();
     t.same(
       idle.frames.map(({ type }) => type),
       ['flushed', 'closed'],
     );
     const speaking = open('socket', impossible);
-    speaking.actor.flush('f');
+    speaking.actor.announce({ type: 'flush', contextId: 1, flushId: 'f' });
     announce(speaking.actor, 0);
     await setImmediate();
     t.same(

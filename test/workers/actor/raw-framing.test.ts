@@ -24,8 +24,8 @@ const framesOf = (format: AudioFormat, sizes: readonly number[]): Frame[] => {
     clock: 0,
   } as const;
   const actor = new ContextActor(open, new PlaybackClock(), (frame) => frames.push(frame), workThrough);
-  actor.segment({ type: 'segment', contextId: 1, segment: 0, words: [], tokenContinues: false });
-  actor.close();
+  actor.announce({ type: 'segment', contextId: 1, segment: 0, words: [], tokenContinues: false });
+  actor.announce({ type: 'close', contextId: 1 });
   let startSample = 0;
   for (const length of sizes) {
     const pcm = Int16Array.from({ length }, (_, i) => startSample + i);

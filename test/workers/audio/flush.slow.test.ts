@@ -211,7 +211,7 @@ const settle = () => pause(20);
 t.test('a context cancelled before its encoder exists sends nothing', async (t) => {
   const frames: string[] = [];
   const actor = openOpus(48_000, frames);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   actor.dispose();
   await settle();
   t.strictSame(frames, []);
@@ -220,7 +220,7 @@ t.test('a context cancelled before its encoder exists sends nothing', async (t) 
 t.test('a context whose encoder cannot be made fails once', async (t) => {
   const frames: string[] = [];
   const actor = openOpus(44_100, frames);
-  actor.close();
+  actor.announce({ type: 'close', contextId: 1 });
   await settle();
   t.strictSame(frames, ['failed']);
 });
