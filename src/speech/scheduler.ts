@@ -172,42 +172,21 @@ export class ScheduledContext {
 }
 
 /** The contexts of one key. They count as one listener, and have one bound of unsent audio. */
-export class ContextGroup {
+export interface ContextGroup {
   readonly key: object | string;
   /** Counts up with every group. */
   readonly order: number;
-  readonly contexts = new Set<ScheduledContext>();
-  readonly #bounds: SchedulerOptions['bounds'];
+  readonly contexts: Set<ScheduledContext>;
   /** Number of the clock that says what it has had; threads keep it, between steps. Taken when it is needed. */
-  share: number | undefined;
+  share?: number;
   /** Segments that run now. */
-  running = 0;
+  running: number;
   /** When the last segment that ran ended. */
-  idleSinceMs = Number.NEGATIVE_INFINITY;
+  idleSinceMs: number;
   /** Audio of all its contexts that was made and not handed over; below zero while the segment being handed over runs. */
-  unsentMs = 0;
+  unsentMs: number;
   /** The same with what the running segments are expected to make. Never negative, but for rounding. */
-  expectedMs = 0;
-
-  constructor(key: object | string, order: number, bounds: SchedulerOptions['bounds']) {
-    this.key = key;
-    this.order = order;
-    this.#bounds = bounds;
-  }
-
-  isFull(): boolean {
-    return this.unsentMs > this.#bounds.unsentAudioMsPerLeaseMax;
-  }
-
-  /** It may start a segment while others run. */
-  hasRoom(): boolean {
-    return this.expectedMs <= this.#bounds.expectedAudioMsPerLeaseMax;
-  }
-
-  /** How many of the two bounds it has reached. */
-  get fullness(): number {
-    return Number(this.isFull()) + Number(!this.hasRoom());
-  }
+  expectedMs: number;
 }
 
 /** Whose turn it is: first a group that runs nothing, then one that runs something, then a context that does. */
@@ -279,7 +258,8 @@ export class Scheduler {
   open(options: ScheduledOptions): ScheduledContext {
     let group = this.#groups.get(options.group);
     if (group === undefined) {
-      group = new ContextGroup(options.group, ++this.#groupsOpened, this.#options.bounds);
+      const begun = { running: 0, idleSinceMs: Number.NEGATIVE_INFINITY, unsentMs: 0, expectedMs: 0 };
+      group = { key: options.group, order: ++this.#groupsOpened, contexts: new Set(), ...begun };
       this.#groups.set(options.group, group);
     }
     const context = new ScheduledContext(options, group);
@@ -293,14 +273,14 @@ export class Scheduler {
     const { group } = context;
     if (!group.contexts.delete(context)) return;
     this.#waiting.delete(context);
-    const { fullness } = group;
+    const fullness = this.#fullnessOf(group);
     context.isClosed = true;
     group.unsentMs -= context.unsentMs;
     context.queued.length = 0;
     this.#hold(context);
     this.#forgetIfEmpty(group);
     // The other contexts of the group may have waited for the audio that is now forgotten.
-    if (group.fullness < fullness) this.wake();
+    if (this.#fullnessOf(group) < fullness) this.wake();
   }
 
   /** @returns the number of the clock that says what the context's group has had; none if all clocks are in use */
@@ -395,18 +375,32 @@ export class Scheduler {
     if (context.isClosed) return;
     const { group, options } = context;
     const isFirst = !context.hasHandedAudio;
-    const { fullness } = group;
+    const fullness = this.#fullnessOf(group);
     options.listener.handed(this.nowMs(), durationMs);
     group.unsentMs -= durationMs;
     context.audio.handed(durationMs);
     try {
       this.#hold(context);
     } finally {
-      if (isFirst || group.fullness < fullness) this.wake();
+      if (isFirst || this.#fullnessOf(group) < fullness) this.wake();
     }
     if (!context.isGated || this.isGateShut(context)) return;
     this.#open(context);
     this.wake();
+  }
+
+  #isFull({ unsentMs }: ContextGroup): boolean {
+    return unsentMs > this.#options.bounds.unsentAudioMsPerLeaseMax;
+  }
+
+  /** It may start a segment while others run. */
+  #hasRoom({ expectedMs }: ContextGroup): boolean {
+    return expectedMs <= this.#options.bounds.expectedAudioMsPerLeaseMax;
+  }
+
+  /** How many of the two bounds it has reached. */
+  #fullnessOf(group: ContextGroup): number {
+    return Number(this.#isFull(group)) + Number(!this.#hasRoom(group));
   }
 
   /** The listener, the socket that it shares or the account has much audio to take. */
@@ -414,7 +408,7 @@ export class Scheduler {
     const { group, runsAgain, audio, options } = context;
     if (runsAgain) return false;
     const unsentMs = audio.ms;
-    if (group.isFull() || unsentMs > this.#options.bounds.unsentAudioMsMax) return true;
+    if (this.#isFull(group) || unsentMs > this.#options.bounds.unsentAudioMsMax) return true;
     return !this.audio.hasRoomFor(accountOf(context), unsentMs * options.bytesPerMs);
   }
 
@@ -460,7 +454,7 @@ export class Scheduler {
     if (this.#isHeldBack(context) || options.mayStart?.() === false) return null;
     const isStartable = running.length < (options.listener.isFile ? threads : 1);
     if (isStartable && group.running === 0) return IDLE_GROUP;
-    if (!group.hasRoom()) return null;
+    if (!this.#hasRoom(group)) return null;
     const idles = this.#running < threads;
     if (isStartable) return idles || group.running < jobsMax / 2 - this.#running ? BESIDE_ITS_GROUP : null;
     return idles && context.hasHandedAudio ? BEHIND_ITSELF : null;
@@ -568,6 +562,6 @@ export class Scheduler {
     if (group.contexts.size > 0 || group.running > 0) return;
     this.#groups.delete(group.key);
     if (group.share !== undefined) this.#options.clocks.give(group.share);
-    group.share = undefined;
+    delete group.share;
   }
 }
