@@ -10,12 +10,12 @@ import { join } from 'node:path';
 import { freeDialectPorts } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { scenarioOf, type Fault } from '../beside.js';
+import type { Vocabulary } from './corpus.js';
 import { inputOf } from './input.js';
-import type { Vocabulary } from './objects.js';
 import { shoot } from './shot.js';
 
 const parallel = 256;
-const goodKeyCount = 6;
+const goodKeyCount = 2;
 /** Failed inputs that are written to files and reported. */
 const failuresReportedMax = 5;
 const progressEvery = 50;
@@ -28,8 +28,7 @@ const rawBytes: Fault = {
   async inject({ count, keys, progress, seed, service }) {
     const vocabulary: Vocabulary = {
       goodKeys: await keys(goodKeyCount),
-      brokeKeys: await service.makeKeys(4, 0),
-      unknownKeys: ['svc_sk_none', `svc_sk_${'A'.repeat(43)}`],
+      brokeKeys: await service.makeKeys(6, 0),
       voices: await service.voices(),
     };
     const wrong: string[] = [];
@@ -52,7 +51,7 @@ const rawBytes: Fault = {
       while (next < count && isAlive()) {
         const index = next++;
         const input = inputOf(seed, index, vocabulary);
-        const port = input.dialect === undefined ? service.port : service.dialectPorts[input.dialect]!;
+        const port = input.dialect === null ? service.port : service.dialectPorts[input.dialect]!;
         const address = addresses > 0 ? `127.0.0.${2 + (index % addresses)}` : '127.0.0.1';
         const shot = await shoot(input, port, address);
         kinds.add(input.kind);
