@@ -1,5 +1,6 @@
 /** What scenarios ask a service: does it speak, does it start, is it at rest. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { EndpointClient, endpointsOf, type Endpoint } from '../rig/endpoints.js';
 import { exchange, speechRequest, type SpeechPath } from '../rig/http.js';
 import { percentile } from '../rig/statistics.js';
 import { describeExit, Service, type ServiceOptions, type Status } from '../rig/service.js';
@@ -21,6 +22,32 @@ export const speak = async (
   const format = { encoding: 'pcm', sampleRateHz: 32_000 } as const;
   const answer = await exchange(port, speechRequest({ key, voice, text, path, format }));
   return answer.isWhole ? { status: answer.status, bytes: answer.body.length } : { status: 0, bytes: 0 };
+};
+
+const endMsMax = 60_000;
+
+/** How the answer to a client ended. */
+export const endOf = async (client: EndpointClient): Promise<string> => {
+  const end = await Promise.race([client.ended(), sleep(endMsMax, 'no end', { ref: false })]);
+  client.leave();
+  return end === 'cut' && client.heardMs === 0 ? 'no answer' : end;
+};
+
+/** All endpoints of the public port and of the dialects, for a text that a new key asks for. */
+export const endpointsFor = async (service: Service, text: string): Promise<readonly Endpoint[]> => {
+  const { dialectPorts, port } = service;
+  const [key = ''] = await service.makeKeys(1);
+  const format = { encoding: 'pcm', sampleRateHz: 24_000 } as const;
+  const { requests, sockets } = endpointsOf({ port, dialectPorts, key, voice: 'wren', text, format });
+  return [...requests, ...sockets];
+};
+
+/** @returns endpoints that do not speak to their end, in words */
+export const silentOf = async (service: Service): Promise<string[]> => {
+  const silent: string[] = [];
+  for (const endpoint of await endpointsFor(service, 'Still here.'))
+    if ((await endOf(new EndpointClient(endpoint))) !== 'whole') silent.push(`${endpoint.name} is silent`);
+  return silent;
 };
 
 /** Waits for a condition. @returns false if it does not come true in time */

@@ -8,9 +8,10 @@
  */
 import { endWithReader, readArguments } from '../../src/command-line.js';
 import { formatTable } from '../table.js';
-import { dialects, slowDialects } from './dialects.js';
+import { drains, vanish } from './ends.js';
+import { connections } from './floods/connection-floods.js';
 import { fileLimit } from './floods/file-limit.js';
-import { floods } from './floods/floods.js';
+import { slowReaders } from './floods/slow-readers.js';
 import { fuzz } from './fuzz/fuzz.js';
 import { greedy } from './greedy/greedy.js';
 import { halfOpen } from './half-open/half-open.js';
@@ -27,13 +28,14 @@ import { formatFaults, rowOf, type Scenario, type TortureRow } from './scenario.
 /** In the order in which they run. */
 const scenarios: readonly Scenario[] = [
   fuzz,
-  ...floods,
+  connections,
+  slowReaders,
   ...greedy,
   halfOpen,
   fileLimit,
   threads,
-  dialects,
-  slowDialects,
+  vanish,
+  drains,
   kills,
   ...severalHosts,
   damagedStore,

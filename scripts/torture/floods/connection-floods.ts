@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RawConnection } from '../../rig/raw-connection.js';
 import { Tally } from '../../rig/tally.js';
-import type { Fault } from '../beside.js';
+import { scenarioOf, type Fault } from '../beside.js';
 import { unmet, type Named } from '../scenario.js';
 
 interface Unfinished extends Named {
@@ -42,7 +42,7 @@ const unfinished = ({ beginning, fault, injected, keyCount, msMax, rest }: Unfin
   },
 });
 
-export const leftOpen = unfinished({
+const leftOpen = unfinished({
   fault: 'connections opened and left',
   injected: 'TCP connect, nothing sent',
   // A connection without a request has ten seconds, in steps of four.
@@ -55,7 +55,7 @@ export const leftOpen = unfinished({
 /** More than any bound on a head or a body. */
 const trickleMsMax = 75_000;
 
-export const slowHeads = unfinished({
+const slowHeads = unfinished({
   fault: 'slowloris: heads',
   injected: 'the first lines of a head, then a byte a second',
   msMax: trickleMsMax,
@@ -64,7 +64,7 @@ export const slowHeads = unfinished({
   rest: 'X-Pad: ',
 });
 
-export const slowBodies = unfinished({
+const slowBodies = unfinished({
   fault: 'slowloris: bodies',
   injected: 'a whole head, then a byte of the body a second, over eight keys',
   msMax: trickleMsMax,
@@ -74,3 +74,12 @@ export const slowBodies = unfinished({
     `X-Api-Key: ${key}\r\n\r\n`,
   rest: '{"text":"',
 });
+
+export const connections = scenarioOf(
+  {
+    name: 'connections',
+    about: 'connections left open, heads and bodies that trickle',
+    defaultCount: 1_000,
+  },
+  [leftOpen, slowHeads, slowBodies],
+);

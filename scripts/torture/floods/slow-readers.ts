@@ -1,16 +1,11 @@
-/** Clients that ask for much speech and read little or nothing of it, over HTTP and WebSockets. */
+/** Clients that ask for much speech and read little or nothing of it, through each endpoint. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { heldBytesPerMs } from '../../../src/speech/audio-budget.js';
 import { limits } from '../../../src/limits.js';
 import { unitBytes } from '../../../src/worst-case.js';
-import {
-  dialectEndpoints,
-  endpointsOf,
-  EndpointClient,
-  type Endpoint,
-  type EndpointParts,
-} from '../../rig/endpoints.js';
-import type { Fault } from '../beside.js';
+import { endpointsOf, EndpointClient } from '../../rig/endpoints.js';
+import { freeDialectPorts } from '../../rig/service.js';
+import { scenarioOf, type Fault } from '../beside.js';
 import { unmet } from '../scenario.js';
 
 /**
@@ -55,16 +50,11 @@ interface SlowReader {
 /** Nine readers share a key and an address, because Wyoming counts slots by address. */
 const localAddressOf = (group: number): string => `127.0.0.${2 + group}`;
 
-const slowReadersOf = (
-  fault: string,
-  through: string,
-  endpointsWith: (parts: EndpointParts) => readonly Endpoint[],
-): Fault => ({
-  fault,
-  injected: `five minutes of speech each, read at 0, 1, 20 and 50 kB/s, ${through}`,
+const slow: Fault = {
+  fault: 'slow readers',
+  injected: 'five minutes of speech each, read at 0, 1, 20 and 50 kB/s, through each endpoint',
   async inject({ service, voice, count, keys, progress }) {
-    const readerCount = Math.ceil(count / 10);
-    const all = await keys(Math.ceil(readerCount / readersPerKey));
+    const all = await keys(Math.ceil(count / readersPerKey));
     const rssMiBBefore = (await service.status()).rssMiB;
     const readers: SlowReader[] = [];
     const reading = setInterval(() => {
@@ -74,12 +64,14 @@ const slowReadersOf = (
         if (reader.allowance > 0) reader.client.socket.resume();
       }
     }, tickMs);
-    for (let i = 0; i < readerCount; i++) {
-      progress(`${i} of ${readerCount} slow readers have begun`);
+    for (let i = 0; i < count; i++) {
+      progress(`${i} of ${count} slow readers have begun`);
       await sleep(newEveryMs);
       const group = Math.floor(i / readersPerKey);
       const { dialectPorts, port } = service;
-      const endpoints = endpointsWith({ port, dialectPorts, key: all[group]!, voice, text, format });
+      const parts = { port, dialectPorts, key: all[group]!, voice, text, format };
+      const { requests, sockets } = endpointsOf(parts);
+      const endpoints = [...requests, ...sockets];
       const client = new EndpointClient(endpoints[i % endpoints.length]!, {
         localAddress: localAddressOf(group),
       });
@@ -97,14 +89,14 @@ const slowReadersOf = (
     let secondsBefore = 0;
     const silent = readers.filter(({ rate }) => rate === 0).length;
     // The requests in flight include the neighbours' two sockets and two streams.
-    const leftMax = readerCount - silent + 4;
+    const leftMax = count - silent + 4;
     let requestsInFlight = Number.POSITIVE_INFINITY;
     let waitedMs = 0;
     while (waitedMs < runMs || (requestsInFlight > leftMax && waitedMs < droppedMsMax)) {
       await sleep(tickMs);
       waitedMs = performance.now() - startedMs;
       const seconds = Math.round(waitedMs / 1000);
-      progress(`${seconds} s with ${readerCount} slow readers`);
+      progress(`${seconds} s with ${count} slow readers`);
       if (seconds - secondsBefore < statusEveryS) continue;
       secondsBefore = seconds;
       const status = await service.status();
@@ -116,7 +108,7 @@ const slowReadersOf = (
       ({ client, rate }) => client.socket.destroyed && rate === rates.at(-1),
     ).length;
     for (const { client } of readers) client.reset();
-    const rssMiBAllowed = Math.round(rssMiBBefore + readerCount * readerMiBMax + slackMiB);
+    const rssMiBAllowed = Math.round(rssMiBBefore + count * readerMiBMax + slackMiB);
     const saw =
       `${silent} read nothing: the service serves ${requestsInFlight} of all after ${Math.round(waitedMs / 1000)} s; ` +
       `memory ${rssMiBBefore} to at most ${rssMiBMax} MiB, allowed by the limits ${rssMiBAllowed}`;
@@ -125,17 +117,16 @@ const slowReadersOf = (
       'those that read nothing are dropped': requestsInFlight <= leftMax,
       'memory is below the limits': rssMiBMax <= rssMiBAllowed,
     };
-    return { count: readerCount, saw, wrong: unmet(conditions) };
+    return { count, saw, wrong: unmet(conditions) };
   },
-});
+};
 
-export const slowReaders = slowReadersOf('slow readers', 'half over HTTP, half over WebSockets', (parts) => {
-  const { requests, sockets } = endpointsOf(parts);
-  return [requests[0], sockets[0]];
-});
-
-export const slowDialectReaders = slowReadersOf(
-  'dialects: slow readers',
-  'through each dialect',
-  dialectEndpoints,
+export const slowReaders = scenarioOf(
+  {
+    name: 'slow-readers',
+    about: 'clients that ask for much speech and read little of it',
+    defaultCount: 100,
+  },
+  [slow],
+  { env: freeDialectPorts },
 );

@@ -4,30 +4,21 @@ import type { SynthesisThreadData } from '../../../src/threads/messages.js';
 import type { LoadedVoices, SegmentSynthesis } from '../../../workers/engines/engine.js';
 import { loadPacks, meansOf } from '../../../workers/engines/registry.js';
 import { serveSynthesis } from '../../../workers/synthesis-thread.js';
-import { exhaustHeap, spin, synthesisFaults, type SynthesisFault } from './faults.js';
+import { faultIn } from './faults.js';
 
 const data = workerData as SynthesisThreadData;
 
-const faults: Readonly<Record<SynthesisFault, () => void>> = {
-  throw: () => {
-    throw new Error('injected');
-  },
-  exit: () => process.exit(3),
-  heap: exhaustHeap,
-  spin,
-};
-
 const breakingOn = (synthesis: SegmentSynthesis, text: string): SegmentSynthesis => {
-  const fault = synthesisFaults.find((name) => text.includes(`Break by ${name}.`));
+  const fault = faultIn(text, 'Break by ');
   if (fault === undefined) return synthesis;
   let steps = 0;
   return {
     sampleRateHz: synthesis.sampleRateHz,
     step: async () => {
-      if (++steps > 1) faults[fault]();
+      if (++steps > 1) fault();
       const chunk = await synthesis.step();
       // Some models make a whole segment in one step.
-      if (chunk?.last === true) faults[fault]();
+      if (chunk?.last === true) fault();
       return chunk;
     },
   };

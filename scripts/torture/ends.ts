@@ -1,22 +1,16 @@
-/**
- * The scenarios of the dialects: synthesis threads that end in mid-speech, drains in mid-speech and clients that vanish; and
- * clients that read slowly, which takes more than a minute. Neighbours listen meanwhile.
- */
+/** Ends in mid-speech, through each endpoint: drains, and clients that vanish while neighbours listen. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EndpointClient } from '../rig/endpoints.js';
 import { Dice } from '../rig/random.js';
 import { describeExit, freeDialectPorts, Service } from '../rig/service.js';
 import { Tally } from '../rig/tally.js';
 import { scenarioOf, type Fault } from './beside.js';
-import { comesTrue } from './checks.js';
-import { slowDialectReaders } from './floods/slow-readers.js';
-import { rowOf, unmet, type Scenario, type TortureOptions, type TortureRow } from './scenario.js';
-import { deathsThroughDialects, endOf, endpointsFor, silentOf } from './threads/threads.js';
+import { comesTrue, endOf, endpointsFor, silentOf } from './checks.js';
+import { rowOf, unmet, type Scenario } from './scenario.js';
 
 const sentence = 'The train was late again, so we walked along the river and talked about the summer. ';
 /** Two neighbours over WebSockets, with one context or two, and two over HTTP. */
 const neighbourContextsMax = 6;
-const clientsForEachRound = 15;
 
 /** About a minute of speech. It is made within a drain. */
 const drainedText = sentence.repeat(12);
@@ -54,26 +48,26 @@ const drainOnce = async (dice: Dice, ends: Tally): Promise<string[]> => {
   }
 };
 
-const drains = async ({ count, progress, seed }: TortureOptions): Promise<TortureRow> => {
-  const wrong: string[] = [];
-  const ends = new Tally();
-  for (let round = 0; round < count; round++) {
-    progress(`drains: ${round} of ${count}, ${ends.toString()}`);
-    wrong.push(...(await drainOnce(new Dice(seed, round), ends)));
-  }
-  const named = {
-    fault: 'dialects: a drain in mid-speech',
-    injected:
-      'SIGTERM while a minute of speech is under way through each dialect, and one more client leaves',
-  };
-  return rowOf(named, { count, saw: `what was under way: ${ends.toString()}`, wrong });
+export const drains: Scenario = {
+  name: 'drains',
+  about: 'SIGTERM while a minute of speech is under way through each endpoint, and one more client leaves',
+  defaultCount: 20,
+  async run({ count, progress, seed }) {
+    const wrong: string[] = [];
+    const ends = new Tally();
+    for (let round = 0; round < count; round++) {
+      progress(`${round} of ${count}, ${ends.toString()}`);
+      wrong.push(...(await drainOnce(new Dice(seed, round), ends)));
+    }
+    const named = { fault: 'a drain in mid-speech', injected: drains.about };
+    return [rowOf(named, { count, saw: `what was under way: ${ends.toString()}`, wrong })];
+  },
 };
 
 const vanishing: Fault = {
-  fault: 'dialects: clients that vanish',
-  injected: 'connections of each dialect that end 0 to 300 ms after they begin, half of them with a RST',
-  async inject({ count: rounds, progress, seed, service }) {
-    const count = rounds * clientsForEachRound;
+  fault: 'clients that vanish',
+  injected: 'connections to each endpoint that end 0 to 300 ms after they begin, half of them with a RST',
+  async inject({ count, progress, seed, service }) {
     const endpoints = await endpointsFor(service, sentence.repeat(20));
     const dice = new Dice(seed, 1);
     const parallel = 6;
@@ -99,28 +93,8 @@ const vanishing: Fault = {
   },
 };
 
-const vanishes = scenarioOf({ name: 'vanish', about: vanishing.injected, defaultCount: 20 }, [vanishing], {
-  env: freeDialectPorts,
-});
-
-export const dialects: Scenario = {
-  name: 'dialects',
-  about: 'through each dialect: threads that end, drains, and clients that vanish',
-  defaultCount: 20,
-  run: async (options) => [
-    ...(await deathsThroughDialects.run(options)),
-    await drains(options),
-    ...(await vanishes.run(options)),
-  ],
-};
-
-export const slowDialects = scenarioOf(
-  {
-    name: 'slow-dialect-readers',
-    about: 'through each dialect: clients that ask for much speech and read little of it',
-    // Thirty readers.
-    defaultCount: 300,
-  },
-  [slowDialectReaders],
+export const vanish = scenarioOf(
+  { name: 'vanish', about: vanishing.injected, defaultCount: 1_000 },
+  [vanishing],
   { env: freeDialectPorts },
 );
