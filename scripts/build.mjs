@@ -5,15 +5,24 @@
  *   node scripts/build.mjs [--if-stale] [--quiet]
  *
  * A build goes into a temporary folder, which replaces dist when it is complete, stamp included. So an interrupted build
- * keeps the last good one, removed sources leave no dead files, and dist is never half new.
+ * keeps the last good one, removed sources leave no dead files, and dist is never half new. Several builds at once do the same work,
+ * and the first one to end is used.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundlePage } from './bundle.mjs';
-import { takeLock } from './lock.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -73,7 +82,7 @@ const isFresh = () => {
   return sources.every((source) => /\.d\.[cm]?ts$/.test(source) || existsSync(outputOf(source)));
 };
 
-/** Compiles with the pinned runtime. The heartbeat of the lock needs this process's event loop: no spawnSync. */
+/** Compiles with the pinned runtime. A signal ends it at once: no spawnSync. */
 const compile = async (outDir, signal) => {
   const args = [join(root, 'scripts', 'compile.mjs'), outDir, String(process.pid)];
   const options = { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' };
@@ -100,22 +109,33 @@ const dropUnusedTypia = (outDir) => {
   }
 };
 
+/** Of several builds at once each may win: they are alike. */
 const replaceDist = (outDir) => {
   const dist = join(root, 'dist');
-  const old = join(root, `${temporaryPrefix}old-${process.pid}`);
-  if (existsSync(dist)) renameSync(dist, old);
-  renameSync(outDir, dist);
+  const old = `${outDir}-old`;
+  try {
+    if (existsSync(dist)) renameSync(dist, old);
+    renameSync(outDir, dist);
+  } catch (error) {
+    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error;
+  }
   rmSync(old, { recursive: true, force: true });
 };
 
+/** No build takes so long. */
+const deadAfterMs = 30 * 60_000;
+
+/** Of builds that were killed. */
 const removeLeftovers = () => {
   for (const name of readdirSync(root)) {
-    if (name.startsWith(temporaryPrefix)) rmSync(join(root, name), { recursive: true, force: true });
+    if (!name.startsWith(temporaryPrefix)) continue;
+    const path = join(root, name);
+    if (Date.now() - statSync(path).mtimeMs > deadAfterMs) rmSync(path, { recursive: true, force: true });
   }
 };
 
 /**
- * Brings dist up to date. Concurrent calls are safe: one builds, the others wait for it.
+ * Brings dist up to date. Concurrent calls are safe.
  *
  * @param {{ ifStale?: boolean, quiet?: boolean }} options
  * @throws {BuildError} with the compiler's messages
@@ -123,20 +143,17 @@ const removeLeftovers = () => {
 export const build = async ({ ifStale = false, quiet = false } = {}) => {
   if (ifStale && isFresh()) return;
   runtimePath();
-  const release = await takeLock(join(root, 'node_modules', '.syrinx-build.lock'));
-  const outDir = join(root, `${temporaryPrefix}${process.pid}`);
+  removeLeftovers();
+  if (!quiet) process.stderr.write('Building syrinx, once; this takes some seconds ...\n');
+  const outDir = mkdtempSync(join(root, temporaryPrefix));
   const ending = new AbortController();
   const stop = (signal) => {
     ending.abort();
     rmSync(outDir, { recursive: true, force: true });
-    // The exit hook of the lock releases it.
     process.exit(signal === 'SIGINT' ? 130 : 143);
   };
   process.once('SIGINT', stop).once('SIGTERM', stop);
   try {
-    if (ifStale && isFresh()) return;
-    removeLeftovers();
-    if (!quiet) process.stderr.write('Building syrinx, once; this takes some seconds ...\n');
     const sources = listSources();
     const stamp = fingerprint(sources);
     await compile(outDir, ending.signal);
@@ -144,11 +161,11 @@ export const build = async ({ ifStale = false, quiet = false } = {}) => {
     if (wrong !== '') throw new BuildError(`${wrong}\nThe build failed: correct what is listed above.`);
     dropUnusedTypia(outDir);
     writeFileSync(join(outDir, stampName), stamp);
-    replaceDist(outDir);
+    // Another build may have been quicker: its files are in use.
+    if (!ifStale || !isFresh()) replaceDist(outDir);
   } finally {
     process.off('SIGINT', stop).off('SIGTERM', stop);
     rmSync(outDir, { recursive: true, force: true });
-    release();
   }
 };
 
