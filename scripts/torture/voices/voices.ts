@@ -95,68 +95,56 @@ const beside = async (scratch: string, { progress }: TortureOptions): Promise<To
   }
 };
 
-const removed = async (speaker: Speaker, models: string, count: number): Promise<TortureRow> => {
+const signals = 50;
+
+/** Packs go and come back, with one SIGHUP in 25 ms meanwhile. */
+const removed = async (
+  speaker: Speaker,
+  models: string,
+  { count, progress, seed }: TortureOptions,
+): Promise<TortureRow> => {
+  const dice = new Dice(seed, 1);
   const ends = new Tally();
   let gone = 0;
   const removable = Object.entries(foreignPacks);
   // Two listeners of each voice: one key has at most nine requests in flight.
   const [key = ''] = await speaker.service.makeKeys(1);
   const listeners = [speaker, { ...speaker, key }];
+  const storm = async (): Promise<void> => {
+    for (let i = 0; i < signals; i++) {
+      speaker.service.signal('SIGHUP');
+      await sleep(dice.between(0, 50));
+    }
+  };
   for (let i = 0; i < count; i++) {
+    progress(`voices removed ${i} of ${count} times: ${ends.toString()}`);
     const foreign = (await voicesOf(speaker)).slice(1);
     const speaking = listeners.flatMap((listener) =>
       foreign.map((voice) => speakWith(listener, voice, `${text} ${text}`)),
     );
     await sleep(20);
     for (const [name] of removable) rmSync(join(models, name), { recursive: true });
-    speaker.service.signal('SIGHUP');
+    await storm();
     for (const end of await Promise.all(speaking)) ends.add(end);
     const isGone = async () => (await voicesOf(speaker)).length === 1;
     if (await comesTrue(isGone, reloadMsMax))
       for (const voice of foreign) if ((await speakWith(speaker, voice)) === '422') gone++;
     for (const [name, make] of removable) await make(join(models, name));
-    speaker.service.signal('SIGHUP');
+    await storm();
     await comesTrue(async () => (await voicesOf(speaker)).length === packCount, reloadMsMax);
   }
   const times = count * removable.length;
   const named = {
     fault: 'voices removed',
-    injected: 'files deleted and SIGHUP while their voices speak; then put back',
+    injected: `files deleted while their voices speak, then put back, with ${signals} times SIGHUP each`,
   };
   const conditions = {
     'speech goes on to its end': ends.of('200') === 2 * times,
     'the voices are unknown afterwards': gone === times,
+    'it is ready afterwards': await comesTrue(async () => (await speaker.service.unreadyReasons()) === ''),
   };
   const saw = `speech in progress: ${ends.toString()}; unknown afterwards ${gone} of ${times} times`;
   return rowOf(named, { count, saw, wrong: unmet(conditions) });
-};
-
-const signals = 200;
-
-const storm = async (speaker: Speaker, seed: number): Promise<TortureRow> => {
-  const dice = new Dice(seed, 1);
-  const ends = new Tally();
-  let isStorming = true;
-  const listeners = (await voicesOf(speaker)).map(async (voice) => {
-    while (isStorming) ends.add(await speakWith(speaker, voice));
-  });
-  for (let i = 0; i < signals; i++) {
-    speaker.service.signal('SIGHUP');
-    await sleep(dice.between(0, 50));
-  }
-  isStorming = false;
-  await Promise.all(listeners);
-  const isReady = await comesTrue(async () => (await speaker.service.unreadyReasons()) === '');
-  const spoken = ends.of('200');
-  const named = {
-    fault: 'SIGHUP storm',
-    injected: 'reloads of all formats, one signal in 25 ms, under speech',
-  };
-  const conditions = {
-    'all speech is whole': spoken >= packCount && spoken === ends.sum,
-    'it is ready afterwards': isReady,
-  };
-  return rowOf(named, { count: signals, saw: `answers: ${ends.toString()}`, wrong: unmet(conditions) });
 };
 
 export const voices: Scenario = {
@@ -171,10 +159,7 @@ export const voices: Scenario = {
       for (const { name } of badPacks) rmSync(join(models, `bad-${name}`), { recursive: true });
       const speaker = await startIn(scratch);
       try {
-        options.progress('voices removed');
-        const gone = await removed(speaker, models, options.count);
-        options.progress('SIGHUP storm');
-        return [bad, gone, await storm(speaker, options.seed)];
+        return [bad, await removed(speaker, models, options)];
       } finally {
         await speaker.service.stop();
       }
