@@ -2,8 +2,6 @@
 import { readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isDeepStrictEqual } from 'node:util';
-import type { KeyProperties } from '../../../src/store/store.js';
 import { logPath } from '../../../src/store/sqlite/database.js';
 import { firstKeyPath } from '../../../src/accounts/secret-file.js';
 import { exchange } from '../../rig/http.js';
@@ -17,7 +15,6 @@ import { rowOf, type Scenario, type TortureOptions, type TortureRow } from '../s
 import { inScratch } from '../../rig/machine.js';
 import { Books, sqliteLedger } from './books.js';
 import { Traffic } from './traffic.js';
-import { noSpeakingDefaults } from '../../../src/api/speech-settings.js';
 
 /** When a life ends. */
 const moments = [
@@ -28,9 +25,7 @@ const moments = [
   { weight: 5, value: 'in the first start' },
 ] as const;
 
-/** The account of the key whose properties change. */
-const CHANGED = 'changed';
-/** Credits that another key may spend. */
+/** Credits that one of the keys may spend. */
 const LIMIT = 50_000;
 
 /** Longest waits before the kill, in milliseconds. */
@@ -73,34 +68,11 @@ const nextCommit = (dataDir: string): Promise<void> =>
     }
   });
 
-/** Properties of the only key of an account. */
-interface ChangedKey extends KeyProperties {
-  readonly isSuspended: boolean;
-}
-
-const someChange = (dice: Dice, { isSuspended }: ChangedKey): Partial<ChangedKey> => {
-  const number = dice.between(1, 1_000);
-  return dice.pick<Partial<ChangedKey>>([
-    { name: `name ${number}` },
-    { creditLimit: dice.pick([number, null]) },
-    { expiresAtMs: dice.pick([Date.UTC(2100, 0, 1) + number, null]) },
-    { voices: dice.pick([['wren', `voice-${number}`], null]) },
-    { normalizeText: dice.pick([true, false, null]), speed: dice.pick([1.1, null]) },
-    { lexiconId: dice.pick([`lexicon ${number}`, null]) },
-    { isSuspended: !isSuspended },
-  ]);
-};
-
 class Lives {
   readonly #dataDir: string;
   readonly #folder: string;
   readonly #keys: readonly string[];
   readonly books: Books;
-  /** The last acknowledged state of the key that is not in the traffic, and of its account. */
-  #changed: ChangedKey = {
-    ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null, isSuspended: false },
-    ...noSpeakingDefaults,
-  };
   readonly wrong: string[] = [];
   readonly readyMs: number[] = [];
   readonly moments = new Tally();
@@ -122,10 +94,9 @@ class Lives {
       ['poor', 3_000],
       ['unmetered', null],
     ]);
-    const limited = await operate(dataDir, async (administration) => {
-      await administration.createKey(CHANGED, null);
-      return administration.createKey('unmetered', null, { creditLimit: LIMIT });
-    });
+    const limited = await operate(dataDir, (administration) =>
+      administration.createKey('unmetered', null, { creditLimit: LIMIT }),
+    );
     return new Lives(folder, dataDir, [...keys, limited.key]);
   }
 
@@ -135,7 +106,7 @@ class Lives {
     else if (moment === 'in the start') await this.#killedStart(dice);
     else await this.#life(moment, dice);
     this.moments.add(moment);
-    await this.#check();
+    this.wrong.push(...(await this.books.check()));
   }
 
   /** A last life without a kill. */
@@ -144,7 +115,7 @@ class Lives {
     this.readyMs.push(readyMs);
     const { code } = await service.stop();
     if (code !== 0) this.wrong.push(`the last one ended with ${String(code)}`);
-    await this.#check();
+    this.wrong.push(...(await this.books.check()));
   }
 
   async #life(moment: 'in traffic' | 'in a commit' | 'after SIGTERM', dice: Dice): Promise<void> {
@@ -195,35 +166,12 @@ class Lives {
     }
   }
 
-  /** Perhaps gives credit, and perhaps changes a property of a key or the state of its account: acknowledged when it resolves. */
+  /** Perhaps gives credit: acknowledged when it resolves. */
   async #operate(dice: Dice, share: number): Promise<void> {
-    if (dice.chance(share)) {
-      const credits = dice.between(1, 5_000);
-      await operate(this.#dataDir, (administration) => administration.credit('metered', credits));
-      this.books.grant(credits);
-    }
     if (!dice.chance(share)) return;
-    const changes = someChange(dice, this.#changed);
-    const { isSuspended: suspends, ...properties } = changes;
-    await operate(this.#dataDir, async (administration) => {
-      const key = (await administration.list()).find(({ account }) => account.name === CHANGED);
-      if (suspends === undefined) await administration.change(key?.prefix ?? '', properties);
-      else if (suspends) await administration.suspend(CHANGED);
-      else await administration.resume(CHANGED);
-    });
-    this.#changed = { ...this.#changed, ...changes };
-  }
-
-  async #check(): Promise<void> {
-    this.wrong.push(...(await this.books.check()));
-    const keys = await operate(this.#dataDir, (administration) => administration.list());
-    const found = keys.find(({ account }) => account.name === CHANGED);
-    const now = { ...found, isSuspended: found?.account.suspendedAtMs !== null };
-    const isAsSet = Object.entries(this.#changed).every(([name, value]) =>
-      isDeepStrictEqual(now[name as keyof ChangedKey], value),
-    );
-    if (!isAsSet)
-      this.wrong.push(`a key is ${JSON.stringify(found)}, and was set to ${JSON.stringify(this.#changed)}`);
+    const credits = dice.between(1, 5_000);
+    await operate(this.#dataDir, (administration) => administration.credit('metered', credits));
+    this.books.grant(credits);
   }
 }
 
@@ -241,14 +189,14 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> =>
     const usualMs = percentile(controls, 0.5);
     const late = lives.readyMs.filter((readyMs) => readyMs - usualMs >= READY_MS_MAX);
     const saw = [
-      `${lives.books.entries} entries, no entry that was seen or acknowledged is lost, changed or doubled, nor is a property of a key, balances and what keys spent are the sums, no limit is passed, the store verifies`,
+      `${lives.books.entries} entries, no entry that was seen or acknowledged is lost, changed or doubled, balances and what keys spent are the sums, no limit is passed, the store verifies`,
       `ready again in ${spreadOf(lives.readyMs, [0.5, 0.99, 1])} ms (median, p99, longest of ${lives.readyMs.length}); ${controls.length} starts without a kill before them, for comparison: ${spreadOf(controls, [0.5, 0.99, 1])} ms`,
       `answers ${lives.statuses.toString()}`,
     ];
     const slow = late.map((readyMs) => `a start took ${Math.round(readyMs)} ms`);
     const named = {
       fault: 'SIGKILL of the process',
-      injected: `${lives.moments.toString()}; several keys over HTTP and WebSocket, credits and properties from another process`,
+      injected: `${lives.moments.toString()}; several keys over HTTP and WebSocket, credits from another process`,
     };
     return [rowOf(named, { count: options.count, saw: saw.join('; '), wrong: [...lives.wrong, ...slow] })];
   });
