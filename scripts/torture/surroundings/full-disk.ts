@@ -1,6 +1,6 @@
 /** The scenario of the full disk: a small disk, filled and emptied in traffic. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Books, sqliteLedger } from '../kills/books.js';
@@ -17,10 +17,6 @@ const DISK_MIB = 24;
 const storeFull = {
   fault: 'disk of the store full',
   injected: `a disk of ${DISK_MIB} MiB filled to its last byte in traffic over HTTP and WebSocket, then emptied`,
-};
-const logFull = {
-  fault: 'disk of the log full',
-  injected: 'standard output is a file on a disk that is full, 20 requests meanwhile',
 };
 const GRANTED = 100_000_000;
 /** A whole result of this text is spooled to a file. */
@@ -100,50 +96,9 @@ const fillInTraffic = async (disk: string, options: TortureOptions): Promise<Tor
   return rowOf(storeFull, { count: options.count, saw, wrong });
 };
 
-/** @returns the port in the log; 0 before the service listens */
-const portIn = (log: string): number => {
-  const lines = readFileSync(log, { flag: 'a+', encoding: 'utf8' }).split('\n');
-  const line = lines.find((text) => text.endsWith('"msg":"listening"}'));
-  return line === undefined ? 0 : (JSON.parse(line) as { port: number }).port;
-};
-
-/** Standard output is a file on the full disk. */
-const fullLog = async (disk: string, scratch: string): Promise<TortureRow> => {
-  const filler = join(disk, 'filler');
-  mkdirSync(join(disk, 'log'));
-  const log = join(disk, 'log', 'out');
-  const service = new Service({
-    dataDir: join(scratch, 'logged'),
-    ...threads,
-    env: { LOG_FILE: log },
-    launcher: ['sh', '-c', 'exec "$0" "$@" >> "$LOG_FILE"'],
-  });
-  try {
-    const hasStarted = await comesTrue(() => Promise.resolve(portIn(log) > 0), 60_000);
-    const [key = ''] = await service.makeKeys(1);
-    fill(filler);
-    const answers = new Tally();
-    for (let i = 0; i < 20; i += 1) answers.add(String((await speak(portIn(log), key, 'Unlogged.')).status));
-    rmSync(filler);
-    const after = await speak(portIn(log), key, 'Logged.');
-    const { code } = await service.stop();
-    const conditions = {
-      'it starts': hasStarted,
-      'it speaks with a full log': answers.of('200') === 20,
-      'and afterwards': after.status === 200,
-      'exit 0': code === 0,
-    };
-    return rowOf(logFull, { count: 1, saw: `answers ${answers.toString()}`, wrong: unmet(conditions) });
-  } finally {
-    await service.kill();
-    rmSync(filler, { force: true });
-  }
-};
-
 export const fullDisk: Scenario = {
   name: 'disk-full',
-  about:
-    'the disk of the store, of results and of the log filled in traffic, and emptied (needs root, to mount a disk)',
+  about: 'the disk of the store and of results filled in traffic, and emptied (needs root, to mount a disk)',
   defaultCount: 10,
   run: (options) =>
     inScratch(async (scratch) => {
@@ -153,10 +108,10 @@ export const fullDisk: Scenario = {
       const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', size, 'tmpfs', disk], { encoding: 'utf8' });
       if (mounted.status !== 0) {
         const why = `no disk may be mounted here: ${mounted.error?.message ?? mounted.stderr}`;
-        return [storeFull, logFull].map((named) => notRun(named, why));
+        return [notRun(storeFull, why)];
       }
       try {
-        return [await fillInTraffic(disk, options), await fullLog(disk, scratch)];
+        return [await fillInTraffic(disk, options)];
       } finally {
         spawnSync('umount', ['--lazy', disk]);
       }
