@@ -8,8 +8,7 @@
  */
 import { endWithReader, readArguments } from '../../src/command-line.js';
 import { formatTable } from '../table.js';
-import { drains, vanish } from './ends.js';
-import { connections } from './floods/connection-floods.js';
+import { drains } from './drains.js';
 import { fileLimit } from './floods/file-limit.js';
 import { slowReaders } from './floods/slow-readers.js';
 import { fuzz } from './fuzz/fuzz.js';
@@ -28,13 +27,11 @@ import { formatFaults, rowOf, type Scenario, type TortureRow } from './scenario.
 /** In the order in which they run. */
 const scenarios: readonly Scenario[] = [
   fuzz,
-  connections,
   slowReaders,
   ...greedy,
   halfOpen,
   fileLimit,
   threads,
-  vanish,
   drains,
   kills,
   ...severalHosts,

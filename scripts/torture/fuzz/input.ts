@@ -21,8 +21,9 @@ import { writeRequest } from './requests.js';
 /**
  * `half-close`: the client sends a FIN at once. `reset`: it closes at once. `wait`: it waits a moment for an answer;
  * `patient`: as long as first audio may take. `linger`: it stays until the service closes the connection.
+ * `trickle`: it stops in the middle, and goes on with a byte a second.
  */
-export type Ending = 'half-close' | 'reset' | 'wait' | 'patient' | 'linger';
+export type Ending = 'half-close' | 'reset' | 'wait' | 'patient' | 'linger' | 'trickle';
 
 export interface Input {
   /** For statistics. */
@@ -159,6 +160,7 @@ const endings = [
 /** Only among the first inputs, so that the end of a run does not wait for them. */
 const lingerersBefore = 2_000;
 const lingererShare = 0.03;
+const tricklerShare = 0.02;
 
 /** It follows from seed and index alone. */
 export const inputOf = (seed: number, index: number, vocabulary: Vocabulary): Input => {
@@ -173,10 +175,17 @@ export const inputOf = (seed: number, index: number, vocabulary: Vocabulary): In
     { weight: 5, value: () => maker.wyoming() },
     { weight: 4, value: () => maker.other() },
   ])();
-  const lingers = index < lingerersBefore && dice.chance(lingererShare);
+  const stays = index < lingerersBefore ? dice.unit() : 1;
+  if (stays < tricklerShare && made.dialect === null)
+    return {
+      ...made,
+      bytes: made.bytes.subarray(0, dice.below(made.bytes.length)),
+      cuts: [],
+      ending: 'trickle',
+    };
   return {
     ...made,
     cuts: cutsOf(made.bytes.length, dice),
-    ending: lingers ? 'linger' : dice.weighted<Ending>(endings),
+    ending: stays < tricklerShare + lingererShare ? 'linger' : dice.weighted<Ending>(endings),
   };
 };

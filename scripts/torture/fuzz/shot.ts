@@ -11,9 +11,12 @@ const quietMs = { min: 60, max: 2_000, answersMin: 3 } as const;
 const patience = 6;
 /** The weight of one answer in the mean time. */
 const answerWeight = 0.02;
-/** The service must have closed the connection of a client that half-closed, and of one that lingers. */
+/** The service must have closed the connection of a client that half-closed, of one that lingers, and of one that trickles. */
 const closedMsMax = 20_000;
 const lingerMsMax = 45_000;
+/** More than any bound on a head or a body. */
+const trickleMsMax = 75_000;
+const trickleEveryMs = 1_000;
 /** The part of an answer that is read. */
 const lookedBytesMax = 64 * 1024;
 
@@ -50,7 +53,8 @@ export const shoot = (input: Input, port: number, localAddress: string): Promise
   let isUpgraded = false;
   let hasWritten = false;
   let isLeaving = false;
-  let timer: NodeJS.Timeout | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let trickle: NodeJS.Timeout | undefined;
   const socket = connect({ host: '127.0.0.1', port, localAddress, noDelay: true });
 
   const leave = (why: string | null): void => {
@@ -63,7 +67,7 @@ export const shoot = (input: Input, port: number, localAddress: string): Promise
   };
   /** Waits for an answer, or for more of it. */
   const wait = (): void => {
-    if (timer !== null) clearTimeout(timer);
+    clearTimeout(timer);
     const [ms, why] = patienceNow();
     timer = setTimeout(() => leave(why), ms);
   };
@@ -74,6 +78,7 @@ export const shoot = (input: Input, port: number, localAddress: string): Promise
       return isUpgraded || dialect === 'wyoming'
         ? [waitMs() * patience, null]
         : [lingerMsMax, 'the service keeps the connection'];
+    if (ending === 'trickle') return [trickleMsMax, 'the service keeps a connection that trickles'];
     if (ending === 'half-close' && hasWritten)
       return [closedMsMax, 'the service keeps a connection that its client has half-closed'];
     return [waitMs() * (ending === 'patient' ? patience : 1), null];
@@ -82,6 +87,7 @@ export const shoot = (input: Input, port: number, localAddress: string): Promise
     hasWritten = true;
     if (ending === 'half-close') socket.end();
     else if (ending === 'reset') setImmediate(() => leave(null));
+    else if (ending === 'trickle') trickle = setInterval(() => socket.write('x'), trickleEveryMs);
   };
   const read = (text: string): void => {
     if (isUpgraded) {
@@ -116,7 +122,8 @@ export const shoot = (input: Input, port: number, localAddress: string): Promise
     if (error.syscall === 'connect') fault = `no connection: ${error.message}`;
   });
   socket.on('close', () => {
-    if (timer !== null) clearTimeout(timer);
+    clearTimeout(timer);
+    clearInterval(trickle);
     resolve({ answers: answers.size === 0 ? ['none'] : [...answers], fault });
   });
   return promise;

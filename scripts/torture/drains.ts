@@ -1,19 +1,16 @@
-/** Ends in mid-speech, through each endpoint: drains, and clients that vanish while neighbours listen. */
+/** A drain while speech is under way through each endpoint. Clients that leave in mid-speech are in every soak. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EndpointClient } from '../rig/endpoints.js';
 import { Dice } from '../rig/random.js';
 import { describeExit, freeDialectPorts, Service } from '../rig/service.js';
 import { Tally } from '../rig/tally.js';
-import { scenarioOf, type Fault } from './beside.js';
-import { comesTrue, endOf, endpointsFor, silentOf } from './checks.js';
+import { endOf, endpointsFor } from './checks.js';
 import { rowOf, unmet, type Scenario } from './scenario.js';
 
-const sentence = 'The train was late again, so we walked along the river and talked about the summer. ';
-/** Two neighbours over WebSockets, with one context or two, and two over HTTP. */
-const neighbourContextsMax = 6;
-
 /** About a minute of speech. It is made within a drain. */
-const drainedText = sentence.repeat(12);
+const text = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
+  12,
+);
 
 /** @returns what is wrong */
 const drainOnce = async (dice: Dice, ends: Tally): Promise<string[]> => {
@@ -21,7 +18,7 @@ const drainOnce = async (dice: Dice, ends: Tally): Promise<string[]> => {
   const patient = { ...freeDialectPorts, DRAIN_SECONDS: '60' };
   const service = await Service.start({ env: patient, synthesisThreads: 2, actorThreads: 1 });
   try {
-    const endpoints = await endpointsFor(service, drainedText);
+    const endpoints = await endpointsFor(service, text);
     const clients = endpoints.map((endpoint) => new EndpointClient(endpoint));
     // This one leaves while the service drains.
     const leaving = new EndpointClient(dice.pick(endpoints));
@@ -63,38 +60,3 @@ export const drains: Scenario = {
     return [rowOf(named, { count, saw: `what was under way: ${ends.toString()}`, wrong })];
   },
 };
-
-const vanishing: Fault = {
-  fault: 'clients that vanish',
-  injected: 'connections to each endpoint that end 0 to 300 ms after they begin, half of them with a RST',
-  async inject({ count, progress, seed, service }) {
-    const endpoints = await endpointsFor(service, sentence.repeat(20));
-    const dice = new Dice(seed, 1);
-    const parallel = 6;
-    let [left, heard] = [count, 0];
-    const vanish = async (): Promise<void> => {
-      while (left-- > 0) {
-        const client = new EndpointClient(dice.pick(endpoints));
-        if (dice.chance(0.5)) await Promise.race([client.heard(), sleep(2_000)]);
-        await sleep(dice.below(300));
-        if (client.heardMs > 0) heard++;
-        if (dice.chance(0.5)) client.reset();
-        else client.leave();
-        progress(`${count - left} of ${count} have left, ${heard} in mid-speech`);
-      }
-    };
-    await Promise.all(Array.from({ length: parallel }, vanish));
-    const isAtRest = await comesTrue(
-      async () => (await service.status()).openContexts <= neighbourContextsMax,
-    );
-    const conditions = { 'the contexts of all are closed': isAtRest, 'some have heard': heard > count / 10 };
-    const wrong = [...unmet(conditions), ...(await silentOf(service))];
-    return { count, saw: `${heard} left in mid-speech`, wrong };
-  },
-};
-
-export const vanish = scenarioOf(
-  { name: 'vanish', about: vanishing.injected, defaultCount: 1_000 },
-  [vanishing],
-  { env: freeDialectPorts },
-);
