@@ -8,7 +8,6 @@ import { LoadProcess } from '../rig/load-process.js';
 import { inScratch } from '../rig/machine.js';
 import { mediumShape, piperModel, smallShape, writePiper } from '../voices/fixtures/piper.js';
 import type { GpuOrder, GpuProcess, Measured } from './gpu-process.js';
-import { measureNets } from './nets.js';
 import { row, type Row } from './report.js';
 
 /** On the CPU. */
@@ -116,7 +115,5 @@ export const measureGpu = async (config: Config, voice: string): Promise<Row[]> 
 };
 
 /** Whether batches pay on the CPU. */
-export const measureCpuBatches = async (config: Config, voice: string): Promise<Row[]> => [
-  ...(await measureVoices(config, voice, measures.real, { device: 'cpu', batchMax: cpuBatchMax })),
-  ...(await measureNets()),
-];
+export const measureCpuBatches = (config: Config, voice: string): Promise<Row[]> =>
+  measureVoices(config, voice, measures.real, { device: 'cpu', batchMax: cpuBatchMax });

@@ -18,12 +18,12 @@ export const echoModel = (): Model => {
   graph.input('input_lengths', int64, ['batch_size']);
   const scales = graph.input('scales', float32, [3]);
   const sid = graph.input('sid', int64, ['batch_size']);
-  const numbers = graph.op('Unsqueeze', [graph.op('Cast', [ids], { to: float32 }), graph.ints([1])]);
-  const zeros = graph.op('Mul', [numbers, graph.floats([0], [])]);
+  const numbers = graph.unsqueeze(graph.toFloat(ids), 1);
+  const zeros = graph.mul(numbers, graph.floats([0], []));
   const scale = (place: number) => graph.op('Gather', [scales, graph.ints([place], [])], { axis: 0 });
   const row = (value: string, factor: number) =>
-    graph.op('Add', [zeros, graph.op('Mul', [value, graph.floats([factor], [])])]);
-  const speaker = graph.op('Cast', [sid], { to: float32 });
+    graph.add(zeros, graph.mul(value, graph.floats([factor], [])));
+  const speaker = graph.toFloat(sid);
   const rows = [
     row(graph.floats([0.5], []), 1),
     row(numbers, 1 / 512),
@@ -32,30 +32,25 @@ export const echoModel = (): Model => {
     row(scale(2), 1 / 8),
     zeros,
   ];
-  const means = graph.op('Concat', rows, { axis: 1 });
+  const means = graph.join(rows, 1);
   // Only the last row has noise.
   const silent = graph.floats([-100, -100, -100, -100, -100, -2], [1, rows.length, 1]);
-  const deviations = graph.op('Add', [graph.op('Mul', [means, graph.floats([0], [])]), silent]);
+  const deviations = graph.add(graph.mul(means, graph.floats([0], [])), silent);
   const frames = graph.op('Ceil', [row(scale(1), 2)]);
-  const total = graph.op('Cast', [graph.op('ReduceSum', [frames, graph.ints([0, 1, 2])], { keepdims: 0 })], {
-    to: int64,
-  });
+  const total = graph.toInteger(graph.op('ReduceSum', [frames, graph.ints([0, 1, 2])], { keepdims: 0 }));
   const range = graph.op('Range', [graph.ints([0], []), total, graph.ints([1], [])]);
-  const places = graph.op('Unsqueeze', [graph.op('Cast', [range], { to: float32 }), graph.ints([0, 2])]);
+  const places = graph.unsqueeze(graph.toFloat(range), 0, 2);
   const ends = graph.op('CumSum', [frames, graph.ints([2], [])]);
-  const starts = graph.op('Sub', [ends, frames]);
-  const path = graph.op('Sub', [
-    graph.op('Cast', [graph.op('Less', [places, ends])], { to: float32 }),
-    graph.op('Cast', [graph.op('Less', [places, starts])], { to: float32 }),
-  ]);
-  const turned = (value: string) => graph.op('Transpose', [value], { perm: [0, 2, 1] });
+  const starts = graph.sub(ends, frames);
+  const path = graph.sub(
+    graph.toFloat(graph.op('Less', [places, ends])),
+    graph.toFloat(graph.op('Less', [places, starts])),
+  );
+  const turned = (value: string) => graph.transpose(value, [0, 2, 1]);
   const mean = turned(graph.op('MatMul', [path, turned(means)]));
   const deviation = graph.op('Exp', [turned(graph.op('MatMul', [path, turned(deviations)]))]);
-  const noise = graph.op('Mul', [
-    graph.op('Mul', [graph.op('RandomNormalLike', [mean]), deviation]),
-    scale(0),
-  ]);
-  const prior = graph.op('Add', [mean, noise]);
+  const noise = graph.mul(graph.mul(graph.op('RandomNormalLike', [mean]), deviation), scale(0));
+  const prior = graph.add(mean, noise);
   const size = rows.length;
   const diagonal = (width: number) => (_: unknown, at: number) =>
     Number(Math.floor(at / width) === at % width);
@@ -76,7 +71,7 @@ export const echoModel = (): Model => {
   });
   return graph.model(
     [{ name: 'output', type: float32, dims: ['batch_size', null, null, 'time'] }],
-    [graph.op('Unsqueeze', [audio, graph.ints([1])])],
+    [graph.unsqueeze(audio, 1)],
     metadataOf(4),
   );
 };
