@@ -9,7 +9,6 @@
 import { endWithReader, readArguments } from '../../src/command-line.js';
 import { formatTable } from '../table.js';
 import { drains } from './drains.js';
-import { fileLimit } from './floods/file-limit.js';
 import { slowReaders } from './floods/slow-readers.js';
 import { fuzz } from './fuzz/fuzz.js';
 import { greedy } from './greedy/greedy.js';
@@ -30,7 +29,6 @@ const scenarios: readonly Scenario[] = [
   slowReaders,
   ...greedy,
   halfOpen,
-  fileLimit,
   threads,
   drains,
   kills,
