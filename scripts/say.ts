@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
-import { SingleBar } from 'cli-progress';
 import { serviceUrl } from '../src/address.js';
 import {
   type Encoding,
@@ -14,6 +13,7 @@ import {
 import { readConfig } from '../src/config.js';
 import { isBlank, wordSpans } from '../src/text/words.js';
 import { program, runIfMain, type Terminal, UsageError } from './command.js';
+import { createProgress } from './progress.js';
 import { SayError, Service, type Speech, type SpeechRecord, messages } from './say/service.js';
 import { FileSink, PlayerSink, type Sink, StdoutSink } from './say/sinks.js';
 
@@ -59,28 +59,6 @@ const findKey = (given: string | null, env: NodeJS.ProcessEnv, dataDir: string):
   } catch {
     throw new SayError('No key. Give one with --key or SYRINX_KEY; `npm run keys -- create` makes one.');
   }
-};
-
-/** A progress bar on a terminal. It counts words, because the length of the speech is not known. */
-const createProgress = (total: number) => {
-  if (!process.stderr.isTTY) return { words: () => undefined, stop: () => undefined };
-  const bar = new SingleBar({
-    format: 'Speaking [{bar}] {value}/{total} words',
-    stream: process.stderr,
-    hideCursor: true,
-    clearOnComplete: true,
-  });
-  bar.start(total, 0);
-  let stopped = false;
-  return {
-    words: (count: number) => {
-      bar.increment(count);
-    },
-    stop: () => {
-      if (!stopped) bar.stop();
-      stopped = true;
-    },
-  };
 };
 
 const openSink = (output: string | null): Promise<Sink> | Sink => {
@@ -149,7 +127,9 @@ const speak = async (
   { err }: Terminal,
 ): Promise<void> => {
   const sink = await openSink(output);
-  const progress = createProgress(wordSpans(speech.text).length);
+  // It counts words, because the length of the speech is not known.
+  const words = wordSpans(speech.text).length;
+  const progress = createProgress('Speaking [{bar}] {value}/{total} words', words);
   process.once('SIGINT', () => {
     progress.stop();
     void sink.discard().finally(() => process.exit(130));
@@ -158,7 +138,7 @@ const speak = async (
   let firstAudioMs = 0;
   try {
     for await (const record of records) {
-      if (record.type === 'timestamps') progress.words(record.words);
+      if (record.type === 'timestamps') progress.add(record.words);
       else {
         firstAudioMs ||= performance.now() - startedMs;
         await sink.write(record.bytes);

@@ -1,25 +1,23 @@
 /** Puts a pack into MODELS_DIR, whole or not at all, and takes one out. */
 import { createHash } from 'node:crypto';
 import {
+  type ReadStream,
   createReadStream,
-  createWriteStream,
   existsSync,
   mkdirSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
-import { Transform } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { SingleBar } from 'cli-progress';
 import { VoicePackError, closeFiles } from '../../src/threads/voices.js';
 import { type PackEntry, nameFault } from '../../workers/engines/entries.js';
 import { limits } from '../../src/limits.js';
 import { PackFolder, openOwn } from '../../workers/engines/pack.js';
 import type { PackPlaces } from '../../workers/engines/registry.js';
+import { createProgress } from '../progress.js';
 import { type Examined, examine, installed } from './packs.js';
 import { formatBytes } from './report.js';
 import { removeLeft } from '../../src/store/sqlite/files.js';
@@ -30,43 +28,12 @@ const removingPrefix = '.removing-';
 
 const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-interface Progress {
-  readonly add: (bytes: number) => void;
-  readonly stop: () => void;
-}
-
-/** A bar on a terminal. */
-const createProgress = (bytes: number): Progress => {
-  if (!process.stderr.isTTY) return { add: () => undefined, stop: () => undefined };
-  const bar = new SingleBar({
-    format: `Copying and verifying ${formatBytes(bytes)} [{bar}] {percentage} %`,
-    stream: process.stderr,
-    hideCursor: true,
-    clearOnComplete: true,
-  });
-  // Each byte is written, then read back.
-  bar.start(2 * bytes, 0);
-  return { add: (count) => bar.increment(count), stop: () => bar.stop() };
-};
-
-/** Passes bytes on, and hashes them. */
-const hashing = (onBytes: (bytes: number) => void) => {
+/** Reads to the end, and passes the bytes on. @returns the hash */
+const hashOf = async (from: ReadStream, onBytes: (bytes: Buffer) => unknown): Promise<string> => {
   const hash = createHash('sha256');
-  const stream = new Transform({
-    transform: (chunk: Buffer, _, done) => {
-      hash.update(chunk);
-      onBytes(chunk.length);
-      done(null, chunk);
-    },
-  });
-  return { stream, digest: () => hash.digest('hex') };
-};
-
-const hashOf = async (path: string, onBytes: (bytes: number) => void): Promise<string> => {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+  for await (const chunk of from as AsyncIterable<Buffer>) {
     hash.update(chunk);
-    onBytes(chunk.length);
+    await onBytes(chunk);
   }
   return hash.digest('hex');
 };
@@ -89,17 +56,24 @@ const sizeOf = async ({ path, files }: PackFolder): Promise<number> => {
 /** @throws {VoicePackError} a copy differs from its file */
 const copyFiles = async (source: PackFolder, target: string): Promise<void> => {
   const { path, files } = source;
-  const progress = createProgress(await sizeOf(source));
+  const total = await sizeOf(source);
+  // Each byte is written, then read back.
+  const format = `Copying and verifying ${formatBytes(total)} [{bar}] {percentage} %`;
+  const progress = createProgress(format, 2 * total);
   try {
     for (const file of files) {
       const copy = join(target, file);
       mkdirSync(dirname(copy), { recursive: true });
-      const { stream, digest } = hashing(progress.add);
       const { descriptor, bytes } = await openOwn(path, file);
       // A file that grows is not followed. The stream closes the file.
       const from = createReadStream('', { fd: descriptor, end: Math.max(0, bytes - 1) });
-      await pipeline(from, stream, createWriteStream(copy, { flush: true }));
-      if ((await hashOf(copy, progress.add)) !== digest())
+      await using written = await open(copy, 'w');
+      const digest = await hashOf(from, (chunk) => {
+        progress.add(chunk.length);
+        return written.writeFile(chunk);
+      });
+      await written.sync();
+      if ((await hashOf(createReadStream(copy), ({ length }) => progress.add(length))) !== digest)
         throw new VoicePackError(`${copy}: the copy differs from ${join(path, file)}: check the disk`);
     }
   } finally {
