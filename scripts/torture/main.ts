@@ -12,7 +12,6 @@ import { drains } from './drains.js';
 import { slowReaders } from './floods/slow-readers.js';
 import { fuzz } from './fuzz/fuzz.js';
 import { greedy } from './greedy/greedy.js';
-import { halfOpen } from './half-open/half-open.js';
 import { severalHosts } from './hosts/hosts.js';
 import { kills } from './kills/kills.js';
 import { damagedStore } from './store/damaged-store.js';
@@ -28,7 +27,6 @@ const scenarios: readonly Scenario[] = [
   fuzz,
   slowReaders,
   ...greedy,
-  halfOpen,
   threads,
   drains,
   kills,

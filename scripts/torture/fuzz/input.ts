@@ -176,7 +176,7 @@ export const inputOf = (seed: number, index: number, vocabulary: Vocabulary): In
     { weight: 4, value: () => maker.other() },
   ])();
   const stays = index < lingerersBefore ? dice.unit() : 1;
-  if (stays < tricklerShare && made.dialect === null)
+  if (stays < tricklerShare && made.dialect !== 'wyoming')
     return {
       ...made,
       bytes: made.bytes.subarray(0, dice.below(made.bytes.length)),

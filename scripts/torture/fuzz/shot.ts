@@ -11,11 +11,13 @@ const quietMs = { min: 60, max: 2_000, answersMin: 3 } as const;
 const patience = 6;
 /** The weight of one answer in the mean time. */
 const answerWeight = 0.02;
-/** The service must have closed the connection of a client that half-closed, of one that lingers, and of one that trickles. */
+/** The service must have closed the connection of a client that half-closed. */
 const closedMsMax = 20_000;
-const lingerMsMax = 45_000;
-/** More than any bound on a head or a body. */
-const trickleMsMax = 75_000;
+/**
+ * And of one that stays, and answers no ping: more than any bound on a head or a body, and on the silence of a client, which is a minute
+ * and twice the speech that it has read.
+ */
+const stayMsMax = 120_000;
 const trickleEveryMs = 1_000;
 /** The part of an answer that is read. */
 const lookedBytesMax = 64 * 1024;
@@ -44,7 +46,7 @@ export interface Shot {
 
 /** @param localAddress one of many: otherwise connections in TIME_WAIT would use up the ports */
 export const shoot = (input: Input, port: number, localAddress: string): Promise<Shot> => {
-  const { afterUpgrade, bytes, cuts, dialect, ending } = input;
+  const { afterUpgrade, bytes, cuts, ending } = input;
   const { promise, resolve } = Promise.withResolvers<Shot>();
   const startMs = performance.now();
   const answers = new Set<string>();
@@ -65,20 +67,17 @@ export const shoot = (input: Input, port: number, localAddress: string): Promise
     if (socket.writableEnded) socket.destroy();
     else socket.resetAndDestroy();
   };
-  /** Waits for an answer, or for more of it. */
+  const stays = ending === 'linger' || ending === 'trickle';
+  /** Waits for an answer, or for more of it; a client that stays, for the end. */
   const wait = (): void => {
+    if (stays && timer !== undefined) return;
     clearTimeout(timer);
     const [ms, why] = patienceNow();
     timer = setTimeout(() => leave(why), ms);
   };
   /** How long it waits in silence, and what is wrong then. */
   const patienceNow = (): readonly [ms: number, why: string | null] => {
-    // WebSockets and connections of Wyoming may be silent for a minute; anything else may not.
-    if (ending === 'linger')
-      return isUpgraded || dialect === 'wyoming'
-        ? [waitMs() * patience, null]
-        : [lingerMsMax, 'the service keeps the connection'];
-    if (ending === 'trickle') return [trickleMsMax, 'the service keeps a connection that trickles'];
+    if (stays) return [stayMsMax, 'the service keeps the connection'];
     if (ending === 'half-close' && hasWritten)
       return [closedMsMax, 'the service keeps a connection that its client has half-closed'];
     return [waitMs() * (ending === 'patient' ? patience : 1), null];
