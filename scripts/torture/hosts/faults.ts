@@ -1,4 +1,4 @@
-/** What is done to three hosts, their proxy and their database, and how often in a run of full length: a hundred kills, and the rest. */
+/** What is done to three hosts and their database, and how often in a run of full length. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dice } from '../../rig/random.js';
 import { fakeClock } from '../surroundings/clock.js';
@@ -61,17 +61,6 @@ export const faults: readonly HostsFault[] = [
         () => round.hosts.database.signal('SIGKILL'),
         () => round.hosts.database.run(),
       ),
-  },
-  {
-    id: 'kill-proxy',
-    fault: 'SIGKILL of the proxy',
-    injected: 'with all its workers, in traffic; it starts again',
-    defaultCount: 12,
-    inject: async (round, dice) => {
-      await round.hosts.proxy.kill();
-      await sleep(dice.below(500));
-      await round.hosts.proxy.run();
-    },
   },
   cut('1s', '1 s', 1_000, 10),
   cut('10s', '10 s', 10_000, 5),
