@@ -22,6 +22,9 @@ const hangLateMsMax = limits.threadHangMsMax + 2 * limits.watchdogBeatMs + 10_00
 const heapLateMsMax = 30_000;
 const wholeMsMax = 30_000;
 
+/** An actor thread sees the name of a fault only in the times of words. The names of the endpoints that ask for them. */
+const withTimes = /^HTTP$|times|WebSocket/;
+
 const restartsOf = async (service: Service): Promise<number> => {
   const { actor, synthesis } = (await service.status()).threadRestarts;
   return actor + synthesis;
@@ -37,7 +40,8 @@ const threadFault = ([kind, injected]: readonly [ThreadFault, string]): Fault =>
       ...(hangs && { lateMsMax: hangLateMsMax }),
     },
     async inject({ count, progress, service }) {
-      const endpoints = await endpointsFor(service, breaking(kind));
+      const all = await endpointsFor(service, breaking(kind));
+      const endpoints = kind.startsWith('actor-') ? all.filter(({ name }) => withTimes.test(name)) : all;
       const times = Math.ceil(count * (fillsHeap ? heapShare : hangs ? hangShare : 1));
       const restartsBefore = await restartsOf(service);
       const ends = new Tally();
