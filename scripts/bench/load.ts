@@ -148,11 +148,6 @@ const listen = async (order: ListenersOrder): Promise<Heard> => {
   };
 };
 
-const ask = (connection: HttpConnection, bytes: Buffer, onHead: (status: number) => void): Promise<void> =>
-  new Promise((resolve, reject) => {
-    connection.request(bytes, { onHead, onBody: () => undefined, onEnd: resolve, onError: reject });
-  });
-
 interface RepeatOrder {
   readonly target: Target;
   readonly bytes: Buffer;
@@ -163,7 +158,7 @@ interface RepeatOrder {
 const repeat = async ({ bytes, target, times }: RepeatOrder): Promise<readonly number[]> => {
   const connection = new HttpConnection(target);
   const statuses = new Set<number>();
-  for (let i = 0; i < times; i++) await ask(connection, bytes, (status) => void statuses.add(status));
+  for (let i = 0; i < times; i++) statuses.add(await connection.ask(bytes));
   connection.close();
   return [...statuses];
 };
@@ -179,9 +174,8 @@ const probe = async ({ everyMs, target }: { target: Target; everyMs: number }): 
   while (probing) {
     await sleep(everyMs);
     const askedMs = nowMs();
-    await ask(connection, bytes, () => {
-      longestMs = Math.max(longestMs, nowMs() - askedMs);
-    });
+    await connection.ask(bytes);
+    longestMs = Math.max(longestMs, nowMs() - askedMs);
   }
   connection.close();
   return longestMs;

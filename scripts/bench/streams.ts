@@ -1,7 +1,8 @@
 /** Streams of speech as the benchmark's listeners hear them, and the listeners. */
 import type { AudioFormat } from '../../src/api/formats.js';
+import { createAudioCheck } from '../rig/audio-check.js';
 import { type Decoder, type FirstAudio, FirstAudioProbe } from '../rig/first-audio.js';
-import { HttpConnection, encodeRequest, speechRequest } from '../rig/http.js';
+import { HttpConnection, RecordReader, encodeRequest, speechRequest } from '../rig/http.js';
 import { Playback, ReadAhead, type Readable } from '../rig/playback.js';
 import {
   SocketConnection,
@@ -12,11 +13,14 @@ import {
   type ServerFrame,
 } from '../rig/socket.js';
 
-export interface Target {
-  readonly port: number;
-  readonly keys: readonly string[];
+export interface Spoken {
   readonly voice: string;
   readonly format: AudioFormat;
+}
+
+export interface Target extends Spoken {
+  readonly port: number;
+  readonly keys: readonly string[];
 }
 
 export const keyOf = ({ keys }: Target, index: number): string => keys[index % keys.length]!;
@@ -45,74 +49,39 @@ export interface SpeechStream {
   close(): void;
 }
 
-/** Milliseconds of speech in a byte of base64; `null` where bytes have no fixed time: of Opus, only pages have one. */
-const msPerBase64Byte = (format: AudioFormat): number | null => {
-  const bytesToMs = (bytesPerSecond: number) => ((3 / 4) * 1000) / bytesPerSecond;
-  switch (format.encoding) {
-    case 'pcm':
-    case 'wav':
-    case 'linear16':
-      return bytesToMs(format.sampleRateHz * 2);
-    case 'mulaw':
-    case 'alaw':
-      return bytesToMs(format.sampleRateHz);
-    case 'mp3':
-      return bytesToMs((format.bitrateKbps * 1000) / 8);
-    case 'opus':
-    case 'flac':
-    case 'aac':
-      return null;
-  }
-};
-
-const fixedMsPerByte = (format: AudioFormat): number => {
-  const msPerByte = msPerBase64Byte(format);
-  if (msPerByte === null) throw new RangeError('the bytes of this format have no fixed duration');
-  return msPerByte;
+/** Milliseconds of speech in a byte of base64. @throws {RangeError} unless it is pcm: others are measured as streams over HTTP */
+const msPerBase64Byte = ({ encoding, sampleRateHz }: AudioFormat): number => {
+  if (encoding !== 'pcm') throw new RangeError(`the bytes of ${encoding} are not measured here`);
+  return ((3 / 4) * 1000) / (sampleRateHz * 2);
 };
 
 const wholeOverheadBytes = '{"audio":""}'.length;
 
-/** Milliseconds of speech in the body of a whole file. @throws {RangeError} where bytes have no fixed time */
+/** Milliseconds of speech in the body of a whole file of pcm. */
 export const wholeAudioMs = (format: AudioFormat, bodyBytes: number): number =>
-  (bodyBytes - wholeOverheadBytes) * fixedMsPerByte(format);
+  (bodyBytes - wholeOverheadBytes) * msPerBase64Byte(format);
 
-/** The base64 of an Ogg page has the page's position here: nine of its bytes, eight of them the position. */
-const pagePosition = { begin: 8, end: 20 } as const;
-const opusSamplesPerMs = 48;
-const pageTimeMs = (base64: string): number =>
-  Number(Buffer.from(base64, 'base64').readBigInt64LE(0)) / opusSamplesPerMs;
+/** What an audio record has around its base64. */
+const recordHead = 'data: {"type":"audio","audio_chunk":"';
+const recordTail = '"}';
 
-/** What a record has besides base64. */
-const base64At = 'data: {"type":"audio","audio_chunk":"'.length;
-const recordOverheadBytes = base64At + '"}\n\n'.length;
-const colon = ':'.charCodeAt(0);
-const colonAt = 'data'.length;
-
-/** `POST /v1/tts/stream` on a connection that is kept. It counts audio by the framing of records, without parsing them. */
+/** `POST /v1/tts/stream` on a connection that is kept. It cuts the base64 out of records, without parsing them. */
 export class HttpStream implements SpeechStream {
   readonly #target: Target;
   readonly #key: string;
   readonly connection: HttpConnection;
-  readonly #msPerByte: number | null;
-  #base64Bytes = 0;
-  /** The HTTP chunk begins with a record, and not with a further part of one. */
-  #inRecord = false;
-  #position = '';
-  #pageMs = 0;
 
   constructor(target: Target, key: string) {
     this.#target = target;
     this.#key = key;
     this.connection = new HttpConnection(target);
-    this.#msPerByte = msPerBase64Byte(target.format);
   }
 
   request(text: string, { onAudio, onBody, onEnd, onError, onRefused, onWritten }: StreamHandlers): void {
-    this.#base64Bytes = 0;
-    this.#pageMs = 0;
     let isSpeech = false;
     const { format, voice } = this.#target;
+    const reader = new RecordReader();
+    const audio = createAudioCheck(format);
     const fail = (error: Error): void => {
       this.close();
       onError(error);
@@ -125,13 +94,13 @@ export class HttpStream implements SpeechStream {
         else if (!headers.has('retry-after')) fail(new Error('a 503 has no Retry-After'));
         else onRefused();
       },
-      onBody: (piece, offset) => {
+      onBody: (piece) => {
         if (!isSpeech) return;
         onBody?.(piece);
-        const before = this.#base64Bytes;
-        this.#count(piece, offset);
-        const audioMs = this.#msPerByte === null ? this.#pageMs : this.#base64Bytes * this.#msPerByte;
-        if (this.#base64Bytes > before) onAudio(audioMs);
+        const beforeMs = audio.durationMs;
+        for (const record of reader.push(piece))
+          audio.push(Buffer.from(record.slice(recordHead.length, -recordTail.length), 'base64'));
+        if (audio.durationMs > beforeMs) onAudio(audio.durationMs);
       },
       onEnd,
       onError: fail,
@@ -141,27 +110,6 @@ export class HttpStream implements SpeechStream {
 
   close(): void {
     this.connection.close();
-  }
-
-  /** A long record comes in several chunks. Only the first of them has the colon, which base64 does not have. */
-  #count(piece: Buffer, offset: number): void {
-    const colonIndex = colonAt - offset;
-    const beginsRecord = colonIndex >= 0 && piece[colonIndex] === colon;
-    this.#base64Bytes += piece.length - (beginsRecord ? recordOverheadBytes : 0);
-    if (offset === 0) this.#inRecord = false;
-    this.#inRecord ||= beginsRecord;
-    if (this.#msPerByte === null && this.#inRecord) this.#readPosition(piece, offset);
-  }
-
-  /** The position of a page may come in parts. */
-  #readPosition(piece: Buffer, offset: number): void {
-    const begin = Math.max(base64At + pagePosition.begin - offset, 0);
-    const end = Math.min(base64At + pagePosition.end - offset, piece.length);
-    if (begin >= end) return;
-    this.#position += piece.toString('latin1', begin, end);
-    if (this.#position.length < pagePosition.end - pagePosition.begin) return;
-    this.#pageMs = pageTimeMs(this.#position);
-    this.#position = '';
   }
 }
 
@@ -176,9 +124,8 @@ export class SocketStream implements SpeechStream {
   #handlers: StreamHandlers | null = null;
   #base64Bytes = 0;
 
-  /** @throws {RangeError} for Opus */
   constructor(target: Target, key: string) {
-    const msPerByte = fixedMsPerByte(target.format);
+    const msPerByte = msPerBase64Byte(target.format);
     this.#start = encodeStart(target);
     this.connection = new SocketConnection(
       { port: target.port, key },

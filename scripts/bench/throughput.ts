@@ -100,16 +100,8 @@ export const wholeThroughput = async (order: ThroughputOrder): Promise<number> =
       const askedMs = performance.now();
       if (askedMs > toMs) onDone();
       let bodyBytes = 0;
-      await new Promise<void>((resolve, reject) => {
-        connection.request(bytes, {
-          onHead: (status) => {
-            if (status !== 200) reject(new Error(`the service answered ${status}`));
-          },
-          onBody: (piece) => (bodyBytes += piece.length),
-          onEnd: resolve,
-          onError: reject,
-        });
-      });
+      const status = await connection.ask(bytes, (piece) => (bodyBytes += piece.length));
+      if (status !== 200) throw new Error(`the service answered ${status}`);
       files.push({ fromMs: askedMs, toMs: performance.now(), audioMs: wholeAudioMs(format, bodyBytes) });
     }
   };

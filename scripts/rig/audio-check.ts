@@ -19,19 +19,22 @@ const wavFault = (header: Buffer, sampleRateHz: number): string | null => {
   return header.readUInt32LE(24) === sampleRateHz ? null : 'a WAV header has another rate';
 };
 
-/** Samples without any framing. */
+/** Samples, without any framing or behind WAV headers: one before the first chunk, or one before each. */
 class Samples implements AudioCheck {
-  readonly #bytesPerMs: number;
+  readonly #sampleRateHz: number;
   readonly #sampleBytes: number;
+  readonly #headers: 'none' | 'first' | 'each';
   #bytes = 0;
+  #isBegun = false;
 
-  constructor(sampleRateHz: number, sampleBytes: number) {
-    this.#bytesPerMs = (sampleRateHz * sampleBytes) / 1000;
+  constructor(sampleRateHz: number, sampleBytes: number, headers: 'none' | 'first' | 'each' = 'none') {
+    this.#sampleRateHz = sampleRateHz;
     this.#sampleBytes = sampleBytes;
+    this.#headers = headers;
   }
 
   get durationMs(): number {
-    return this.#bytes / this.#bytesPerMs;
+    return (this.#bytes * 1000) / (this.#sampleRateHz * this.#sampleBytes);
   }
 
   get isComplete(): boolean {
@@ -39,44 +42,56 @@ class Samples implements AudioCheck {
   }
 
   push(bytes: Buffer): string | null {
+    const hasHeader = this.#headers === 'each' || (this.#headers === 'first' && !this.#isBegun);
+    this.#isBegun = true;
+    if (!hasHeader) {
+      const isRepeated = this.#headers === 'first' && bytes.toString('latin1', 0, 4) === 'RIFF';
+      return isRepeated ? 'a WAV header is repeated' : this.#pushSamples(bytes);
+    }
+    const fault = wavFault(bytes, this.#sampleRateHz);
+    if (fault !== null) return fault;
+    if (this.#headers === 'each' && bytes.readUInt32LE(40) !== bytes.length - wavHeaderBytes)
+      return 'the length in a WAV header is not that of its chunk';
+    return this.#pushSamples(bytes.subarray(wavHeaderBytes));
+  }
+
+  #pushSamples(bytes: Buffer): string | null {
     this.#bytes += bytes.length;
     if (bytes.length === 0) return 'a chunk is empty';
     return bytes.length % this.#sampleBytes === 0 ? null : 'a chunk ends within a sample';
   }
 }
 
-/** Samples behind a WAV header: one before the first chunk, or one before each. */
-class WavSamples implements AudioCheck {
-  readonly #sampleRateHz: number;
-  readonly #everyChunk: boolean;
-  readonly #samples: Samples;
-  #isBegun = false;
+/** Of the frame at the beginning of some bytes: its length and how long it plays, or what is wrong with its head. */
+type FrameHead = { readonly bytes: number; readonly durationMs: number } | string;
 
-  constructor(sampleRateHz: number, everyChunk: boolean) {
-    this.#sampleRateHz = sampleRateHz;
-    this.#everyChunk = everyChunk;
-    this.#samples = new Samples(sampleRateHz, 2);
-  }
+/** Frames of a codec. Each chunk has whole ones. */
+class Frames implements AudioCheck {
+  readonly #codec: string;
+  readonly #headOf: (bytes: Buffer) => FrameHead | null;
+  durationMs = 0;
+  /** So far. */
+  count = 0;
+  readonly isComplete = true;
 
-  get durationMs(): number {
-    return this.#samples.durationMs;
-  }
-
-  get isComplete(): boolean {
-    return this.#samples.isComplete;
+  /** @param headOf `null` where no frame begins */
+  constructor(codec: string, headOf: (bytes: Buffer) => FrameHead | null) {
+    this.#codec = codec;
+    this.#headOf = headOf;
   }
 
   push(bytes: Buffer): string | null {
-    if (this.#isBegun && !this.#everyChunk) {
-      if (bytes.toString('latin1', 0, 4) === 'RIFF') return 'a WAV header is repeated';
-      return this.#samples.push(bytes);
+    if (bytes.length === 0) return 'a chunk is empty';
+    let at = 0;
+    while (at < bytes.length) {
+      const head = this.#headOf(bytes.subarray(at));
+      if (head === null) return `audio is not where an ${this.#codec} frame must begin`;
+      if (typeof head === 'string') return head;
+      at += head.bytes;
+      this.count++;
+      this.durationMs += head.durationMs;
     }
-    this.#isBegun = true;
-    const fault = wavFault(bytes, this.#sampleRateHz);
-    if (fault !== null) return fault;
-    if (this.#everyChunk && bytes.readUInt32LE(40) !== bytes.length - wavHeaderBytes)
-      return 'the length in a WAV header is not that of its chunk';
-    return this.#samples.push(bytes.subarray(wavHeaderBytes));
+    return at === bytes.length ? null : `a chunk ends within an ${this.#codec} frame`;
   }
 }
 
@@ -92,40 +107,20 @@ const mpegRatesHz = [
 /** Layer III: MPEG-1 has two granules a frame, MPEG-2 one. */
 const mpegFrameSamples = [1152, 576] as const;
 
-/** Frames of an mp3 stream, each chunk of which has whole ones. */
-class MpegFrames implements AudioCheck {
-  #durationMs = 0;
-  #frames = 0;
-  readonly isComplete = true;
-
-  get durationMs(): number {
-    return this.#durationMs;
-  }
-
-  /** Frames so far. */
-  get frames(): number {
-    return this.#frames;
-  }
-
-  push(bytes: Buffer): string | null {
-    if (bytes.length === 0) return 'a chunk is empty';
-    let at = 0;
-    while (at < bytes.length) {
-      if (at + mpegHeadBytes > bytes.length || bytes[at] !== 0xff || (bytes[at + 1]! & 0xe6) !== 0xe2)
-        return 'audio is not where an MPEG frame must begin';
-      const version = (bytes[at + 1]! & 0x18) === 0x18 ? 0 : 1;
-      const bitrate = mpegBitratesKbps[version][bytes[at + 2]! >> 4];
-      const rateHz = mpegRatesHz[version][(bytes[at + 2]! >> 2) & 3];
-      if (bitrate === undefined || bitrate === 0 || rateHz === undefined)
-        return 'an MPEG frame has a wrong head';
-      const padding = (bytes[at + 2]! >> 1) & 1;
-      at += Math.floor((mpegFrameSamples[version] * bitrate * 125) / rateHz) + padding;
-      this.#frames++;
-      this.#durationMs += (mpegFrameSamples[version] * 1000) / rateHz;
-    }
-    return at === bytes.length ? null : 'a chunk ends within an MPEG frame';
-  }
-}
+const mpegFrames = (): Frames =>
+  new Frames('MPEG', (bytes) => {
+    if (bytes.length < mpegHeadBytes || bytes[0] !== 0xff || (bytes[1]! & 0xe6) !== 0xe2) return null;
+    const version = (bytes[1]! & 0x18) === 0x18 ? 0 : 1;
+    const bitrate = mpegBitratesKbps[version][bytes[2]! >> 4];
+    const rateHz = mpegRatesHz[version][(bytes[2]! >> 2) & 3];
+    if (bitrate === undefined || bitrate === 0 || rateHz === undefined)
+      return 'an MPEG frame has a wrong head';
+    const padding = (bytes[2]! >> 1) & 1;
+    return {
+      bytes: Math.floor((mpegFrameSamples[version] * bitrate * 125) / rateHz) + padding,
+      durationMs: (mpegFrameSamples[version] * 1000) / rateHz,
+    };
+  });
 
 const adtsHeadBytes = 7;
 const adtsFrameSamples = 1_024;
@@ -134,36 +129,14 @@ const adtsRatesHz = [
   ...[24_000, 22_050, 16_000, 12_000, 11_025, 8_000],
 ] as const;
 
-/** ADTS frames of AAC. Each chunk has whole frames. */
-class AdtsFrames implements AudioCheck {
-  readonly #sampleRateHz: number;
-  #frames = 0;
-  readonly isComplete = true;
-
-  constructor(sampleRateHz: number) {
-    this.#sampleRateHz = sampleRateHz;
-  }
-
-  get durationMs(): number {
-    return (this.#frames * adtsFrameSamples * 1000) / this.#sampleRateHz;
-  }
-
-  push(bytes: Buffer): string | null {
-    if (bytes.length === 0) return 'a chunk is empty';
-    let at = 0;
-    while (at < bytes.length) {
-      if (at + adtsHeadBytes > bytes.length || (bytes.readUInt16BE(at) & 0xfff6) !== 0xfff0)
-        return 'audio is not where an ADTS frame must begin';
-      if (adtsRatesHz[(bytes[at + 2]! >> 2) & 0xf] !== this.#sampleRateHz)
-        return 'an ADTS frame has another rate';
-      const frameBytes = (bytes.readUInt32BE(at + 3) >>> 13) & 0x1fff;
-      if (frameBytes < adtsHeadBytes) return 'an ADTS frame has a wrong length';
-      at += frameBytes;
-      this.#frames++;
-    }
-    return at === bytes.length ? null : 'a chunk ends within an ADTS frame';
-  }
-}
+const adtsFrames = (sampleRateHz: number): Frames =>
+  new Frames('ADTS', (bytes) => {
+    if (bytes.length < adtsHeadBytes || (bytes.readUInt16BE(0) & 0xfff6) !== 0xfff0) return null;
+    if (adtsRatesHz[(bytes[2]! >> 2) & 0xf] !== sampleRateHz) return 'an ADTS frame has another rate';
+    const frameBytes = (bytes.readUInt32BE(3) >>> 13) & 0x1fff;
+    if (frameBytes < adtsHeadBytes) return 'an ADTS frame has a wrong length';
+    return { bytes: frameBytes, durationMs: (adtsFrameSamples * 1000) / sampleRateHz };
+  });
 
 const tagHeaderBytes = 10;
 /** A tag's size has seven bits a byte. */
@@ -174,22 +147,18 @@ const infoBytesMax = 64;
 
 /** An mp3 file: a tag, an Info frame with the number of frames, and the frames. */
 class Mp3File implements AudioCheck {
-  readonly #frames = new MpegFrames();
-  #isComplete = false;
+  readonly #frames = mpegFrames();
+  isComplete = false;
 
   /** Without the Info frame, which is not played. */
   get durationMs(): number {
-    const { durationMs, frames } = this.#frames;
-    return frames === 0 ? 0 : (durationMs * (frames - 1)) / frames;
-  }
-
-  get isComplete(): boolean {
-    return this.#isComplete;
+    const { count, durationMs } = this.#frames;
+    return count === 0 ? 0 : (durationMs * (count - 1)) / count;
   }
 
   /** @param bytes the whole file */
   push(bytes: Buffer): string | null {
-    if (this.#isComplete) return 'audio comes after the file';
+    if (this.isComplete) return 'audio comes after the file';
     if (bytes.length < tagHeaderBytes || bytes.toString('latin1', 0, 3) !== 'ID3')
       return 'an ID3 tag is missing';
     const sound = bytes.subarray(tagHeaderBytes + tagSize(bytes));
@@ -197,11 +166,9 @@ class Mp3File implements AudioCheck {
     if (fault !== null) return fault;
     const info = sound.subarray(0, infoBytesMax).indexOf('Info', 0, 'latin1');
     if (info < 0) return 'the Info frame is missing';
-    const expected = sound.readUInt32BE(info + 8);
-    this.#isComplete = expected === this.#frames.frames - 1;
-    return this.#isComplete
-      ? null
-      : `${this.#frames.frames - 1} MPEG frames, and the Info frame says ${expected}`;
+    const [found, expected] = [this.#frames.count - 1, sound.readUInt32BE(info + 8)];
+    this.isComplete = expected === found;
+    return this.isComplete ? null : `${found} MPEG frames, and the Info frame says ${expected}`;
   }
 }
 
@@ -274,35 +241,22 @@ export const createAudioCheck = (format: AudioFormat): AudioCheck => {
     case 'alaw':
       return new Samples(format.sampleRateHz, 1);
     case 'wav':
-      return new WavSamples(format.sampleRateHz, false);
+      return new Samples(format.sampleRateHz, 2, 'first');
     case 'linear16':
-      return new WavSamples(format.sampleRateHz, true);
+      return new Samples(format.sampleRateHz, 2, 'each');
     case 'mp3':
-      return new MpegFrames();
+      return mpegFrames();
     case 'opus':
       return new OggPages();
     case 'aac':
-      return new AdtsFrames(format.sampleRateHz);
+      return adtsFrames(format.sampleRateHz);
     case 'flac':
       throw new Error('FLAC is not checked');
   }
 };
 
-/** For a whole file, which is pushed in one piece. */
+/** For a whole file, which is pushed in one piece. The header of a WAV file has its length. */
 export const createFileCheck = (format: AudioFormat): AudioCheck => {
-  switch (format.encoding) {
-    case 'wav':
-    case 'linear16':
-      // The header of a file has its length.
-      return new WavSamples(format.sampleRateHz, true);
-    case 'mp3':
-      return new Mp3File();
-    case 'pcm':
-    case 'mulaw':
-    case 'alaw':
-    case 'opus':
-    case 'flac':
-    case 'aac':
-      return createAudioCheck(format);
-  }
+  if (format.encoding === 'mp3') return new Mp3File();
+  return createAudioCheck(format.encoding === 'wav' ? { ...format, encoding: 'linear16' } : format);
 };

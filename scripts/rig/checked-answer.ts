@@ -3,6 +3,7 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import { createAudioCheck, createFileCheck } from './audio-check.js';
 import { ContextCheck, type ContextCheckParts } from './context-check.js';
+import { RecordReader } from './http.js';
 import type { WordTimes } from './socket.js';
 
 export interface CheckedAnswerParts extends Omit<ContextCheckParts, 'audio'> {
@@ -33,6 +34,8 @@ export class CheckedAnswer {
   records = 0;
   readonly #parts: CheckedAnswerParts;
   readonly #check: ContextCheck;
+  readonly #reader = new RecordReader();
+  /** Of samples: half of one. */
   #rest: Buffer = Buffer.alloc(0);
   readonly #whole: Buffer[] = [];
   #isDone = false;
@@ -51,7 +54,7 @@ export class CheckedAnswer {
     switch (this.#parts.kind) {
       case 'records':
       case 'events':
-        this.#rest = this.#pushRecords(Buffer.concat([this.#rest, bytes]));
+        for (const record of this.#reader.push(bytes)) this.#onRecord(record);
         return;
       case 'samples':
         this.#rest = this.#pushSamples(Buffer.concat([this.#rest, bytes]));
@@ -64,19 +67,10 @@ export class CheckedAnswer {
   /** The body has ended. */
   end(): void {
     if (this.#parts.kind === 'whole') this.#checkWhole(Buffer.concat(this.#whole));
-    else if (this.#rest.length > 0) this.#fault('the body ends within a record');
+    else if (!this.#reader.isWhole || this.#rest.length > 0) this.#fault('the body ends within a record');
     else if (this.#parts.kind === 'events' && !this.#isDone) this.#fault('the last event is missing');
     this.#check.onFrame({ flush_completed: true, flush_id: flushId });
     this.#check.ended();
-  }
-
-  #pushRecords(bytes: Buffer): Buffer {
-    let from = 0;
-    for (let end = bytes.indexOf('\n\n'); end >= 0; end = bytes.indexOf('\n\n', from)) {
-      this.#onRecord(bytes.toString('utf8', from, end));
-      from = end + 2;
-    }
-    return bytes.subarray(from);
   }
 
   #pushSamples(bytes: Buffer): Buffer {

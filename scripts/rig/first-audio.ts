@@ -1,6 +1,7 @@
 /** First audio as a client has it: when its bytes came, and what a decoder makes of them. */
 import { spawnSync } from 'node:child_process';
 import type { AudioFormat } from '../../src/api/formats.js';
+import { RecordReader } from './http.js';
 
 /** Encoded audio. */
 export interface Arrival {
@@ -82,7 +83,7 @@ export const heardFirst = (
 export class FirstAudioProbe {
   readonly #decoder: Decoder;
   readonly #arrivals: Arrival[] = [];
-  #pending = '';
+  readonly #reader = new RecordReader();
   #byteMs: number | undefined;
 
   constructor(decoder: Decoder) {
@@ -92,9 +93,7 @@ export class FirstAudioProbe {
   /** @param piece of the body, valid only during the call */
   push(piece: Buffer, atMs: number): void {
     this.#byteMs ??= atMs;
-    const records = (this.#pending + piece.toString('latin1')).split('\n\n');
-    this.#pending = records.pop() ?? '';
-    for (const record of records) {
+    for (const record of this.#reader.push(piece)) {
       const { audio_chunk: audio } = JSON.parse(record.slice('data: '.length)) as { audio_chunk?: string };
       if (audio !== undefined) this.#arrivals.push({ atMs, bytes: Buffer.from(audio, 'base64') });
     }

@@ -7,7 +7,7 @@ import type { AudioFormat } from '../../src/api/formats.js';
 
 const receiveBuffer = Buffer.allocUnsafe(64 * 1024);
 
-const [CR, LF] = [13, 10];
+const LF = 10;
 
 export interface RequestParts {
   readonly path: string;
@@ -59,17 +59,15 @@ export const speechRequest = (parts: SpeechParts): RequestParts => {
 
 export interface ResponseHandlers {
   readonly onHead?: (status: number, headers: ReadonlyMap<string, string>) => void;
-  /**
-   * @param bytes valid only during the call
-   * @param offset of these bytes in their HTTP chunk
-   */
-  readonly onBody: (bytes: Buffer, offset: number) => void;
+  /** @param bytes valid only during the call */
+  readonly onBody: (bytes: Buffer) => void;
   readonly onEnd: () => void;
   /** The connection failed, or closed before the end of the response. */
   readonly onError: (error: Error) => void;
 }
 
-type State = 'head' | 'size' | 'chunk' | 'chunk-end' | 'trailer' | 'length' | 'until-close';
+/** What comes next: a line of the head, what is around chunks, or the body. */
+type State = 'head' | 'size' | 'chunk' | 'chunk-end' | 'trailer' | 'whole';
 
 export interface HttpTarget {
   readonly port: number;
@@ -88,11 +86,11 @@ export class HttpConnection {
   #isClosed = false;
   #error: Error | null = null;
   #state: State = 'head';
-  #head = '';
+  #line = '';
+  #head: string[] = [];
   #keepsAlive = true;
+  /** Of the body or of its chunk; infinite for a body that ends with the connection. */
   #bytesLeft = 0;
-  #offset = 0;
-  #lineBytes = 0;
 
   constructor(target: HttpTarget) {
     this.#target = target;
@@ -110,10 +108,21 @@ export class HttpConnection {
   request(bytes: Buffer, handlers: ResponseHandlers): void {
     this.#handlers = handlers;
     this.#state = 'head';
-    this.#head = '';
+    this.#head = [];
+    this.#line = '';
+    this.#bytesLeft = 0;
     this.#unanswered = bytes;
     if (this.#socket.destroyed || !this.#socket.writable) this.#socket = this.#connect();
     this.#socket.write(bytes);
+  }
+
+  /** One request to the end of its response. @returns its status @throws when the connection fails */
+  ask(bytes: Buffer, onBody: ResponseHandlers['onBody'] = () => undefined): Promise<number> {
+    return new Promise((resolve, reject) => {
+      let status = 0;
+      const onHead = (is: number): void => void (status = is);
+      this.request(bytes, { onHead, onBody, onEnd: () => resolve(status), onError: reject });
+    });
   }
 
   pause(): void {
@@ -149,7 +158,7 @@ export class HttpConnection {
   }
 
   #onClose(): void {
-    if (this.#state === 'until-close') {
+    if (this.#bytesLeft === Infinity) {
       this.#end();
       return;
     }
@@ -179,40 +188,52 @@ export class HttpConnection {
 
   #parse(length: number): void {
     let i = 0;
-    while (i < length && this.#handlers !== null) {
-      switch (this.#state) {
-        case 'head':
-          i = this.#parseHead(i, length);
-          break;
-        case 'size':
-          i = this.#parseSize(i, length);
-          break;
-        case 'chunk':
-          i = this.#parseBody(i, Math.min(length - i, this.#bytesLeft));
-          if (this.#bytesLeft === 0) this.#state = 'chunk-end';
-          break;
-        case 'length':
-          i = this.#parseBody(i, Math.min(length - i, this.#bytesLeft));
-          if (this.#bytesLeft === 0) this.#end();
-          break;
-        case 'until-close':
-          i = this.#parseBody(i, length - i);
-          break;
-        case 'chunk-end':
-          if (receiveBuffer[i++] === LF) this.#beginSize();
-          break;
-        case 'trailer':
-          i = this.#parseTrailer(i, length);
-      }
+    while (i < length && this.#handlers !== null)
+      i = this.#bytesLeft > 0 ? this.#parseBody(i, length) : this.#parseLine(i, length);
+  }
+
+  #parseBody(from: number, length: number): number {
+    const to = Math.min(length, from + this.#bytesLeft);
+    this.#bytesLeft -= to - from;
+    this.#handlers?.onBody(receiveBuffer.subarray(from, to));
+    if (this.#bytesLeft === 0 && this.#state === 'chunk') this.#state = 'chunk-end';
+    else if (this.#bytesLeft === 0) this.#end();
+    return to;
+  }
+
+  #parseLine(from: number, length: number): number {
+    const end = receiveBuffer.indexOf(LF, from);
+    const isWhole = end >= 0 && end < length;
+    this.#line += receiveBuffer.toString('latin1', from, isWhole ? end : length);
+    if (!isWhole) return length;
+    const line = this.#line.trimEnd();
+    this.#line = '';
+    this.#onLine(line);
+    return end + 1;
+  }
+
+  #onLine(line: string): void {
+    switch (this.#state) {
+      case 'head':
+        if (line === '') this.#onHead();
+        else this.#head.push(line);
+        return;
+      case 'size':
+        this.#bytesLeft = Number.parseInt(line, 16);
+        this.#state = this.#bytesLeft === 0 ? 'trailer' : 'chunk';
+        return;
+      case 'trailer':
+        if (line === '') this.#end();
+        return;
+      case 'chunk-end':
+      case 'chunk':
+      case 'whole':
+        this.#state = 'size';
     }
   }
 
-  #parseHead(from: number, length: number): number {
-    this.#head += receiveBuffer.toString('latin1', from, length);
-    const end = this.#head.indexOf('\r\n\r\n');
-    if (end < 0) return length;
-    const next = length - (this.#head.length - end - 4);
-    const [statusLine = '', ...lines] = this.#head.slice(0, end).split('\r\n');
+  #onHead(): void {
+    const [statusLine = '', ...lines] = this.#head;
     const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1] ?? 0);
     const headers = new Map<string, string>();
     for (const line of lines) {
@@ -220,59 +241,34 @@ export class HttpConnection {
       headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim());
     }
     this.#keepsAlive = headers.get('connection')?.toLowerCase() !== 'close';
-    this.#bytesLeft = Number(headers.get('content-length') ?? 0);
-    this.#offset = 0;
+    const isChunked = headers.get('transfer-encoding') === 'chunked';
+    this.#state = isChunked ? 'size' : 'whole';
+    if (!isChunked) this.#bytesLeft = Number(headers.get('content-length') ?? Infinity);
     this.#handlers?.onHead?.(status, headers);
-    if (headers.get('transfer-encoding') === 'chunked') this.#beginSize();
-    else if (headers.has('content-length')) this.#state = 'length';
-    else this.#state = 'until-close';
-    if (this.#state === 'length' && this.#bytesLeft === 0) this.#end();
-    return next;
+    if (!isChunked && this.#bytesLeft === 0) this.#end();
   }
+}
 
-  #beginSize(): void {
-    this.#state = 'size';
-    this.#bytesLeft = 0;
-  }
+/** Cuts the body of a stream into its records. */
+export class RecordReader {
+  #rest: Buffer = Buffer.alloc(0);
 
-  #parseSize(from: number, length: number): number {
-    let i = from;
-    while (i < length) {
-      const byte = receiveBuffer[i++]!;
-      if (byte === CR) continue;
-      if (byte === LF) {
-        this.#state = this.#bytesLeft === 0 ? 'trailer' : 'chunk';
-        this.#offset = 0;
-        this.#lineBytes = 0;
-        break;
-      }
-      const digit = byte <= 57 ? byte - 48 : (byte | 32) - 87;
-      this.#bytesLeft = this.#bytesLeft * 16 + digit;
+  /** @returns the records that are whole now */
+  push(bytes: Buffer): string[] {
+    const all = Buffer.concat([this.#rest, bytes]);
+    const records: string[] = [];
+    let from = 0;
+    for (let end = all.indexOf('\n\n'); end >= 0; end = all.indexOf('\n\n', from)) {
+      records.push(all.toString('utf8', from, end));
+      from = end + 2;
     }
-    return i;
+    this.#rest = all.subarray(from);
+    return records;
   }
 
-  #parseBody(from: number, count: number): number {
-    const offset = this.#offset;
-    this.#offset += count;
-    this.#bytesLeft -= count;
-    this.#handlers?.onBody(receiveBuffer.subarray(from, from + count), offset);
-    return from + count;
-  }
-
-  /** Lines up to an empty one. */
-  #parseTrailer(from: number, length: number): number {
-    let i = from;
-    while (i < length) {
-      const byte = receiveBuffer[i++]!;
-      if (byte === LF && this.#lineBytes === 0) {
-        this.#end();
-        break;
-      }
-      if (byte === LF) this.#lineBytes = 0;
-      else if (byte !== CR) this.#lineBytes++;
-    }
-    return i;
+  /** No record has begun that is not whole. */
+  get isWhole(): boolean {
+    return this.#rest.length === 0;
   }
 }
 
