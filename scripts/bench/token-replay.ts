@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
+import { type Arrival, decoderOf, heardFirst } from '../rig/first-audio.js';
 import { Playback } from '../rig/playback.js';
 import { encodeMessage, encodeStart } from '../rig/socket.js';
 import { FrameSocket } from './sockets.js';
@@ -40,9 +41,6 @@ const tokensOf = (text: string): string[] => {
   return tokens;
 };
 
-/** -50 dBFS as a sample of 16 bits. */
-const audible = Math.round(32_768 * 10 ** (-50 / 20));
-
 /** The pieces of a text with the number of the token that completes each. */
 const piecesOf = (tokens: readonly string[], sending: Sending): { text: string; token: number }[] => {
   if (sending === 'tokens') return tokens.map((text, token) => ({ text, token }));
@@ -60,21 +58,16 @@ const replay = async (
   tokensPerSecond: number,
   sending: Sending,
 ) => {
-  const { sampleRateHz } = target.format as { sampleRateHz: number };
   const playback = new Playback();
-  let startedMs = 0;
-  let firstFrameMs = -1;
-  let firstSoundMs = -1;
-  let samples = 0;
+  const arrivals: Arrival[] = [];
+  let [startedMs, dryMs, samples] = [0, 0, 0];
   const onAudio = (base64: string) => {
-    const atMs = performance.now();
+    const nowMs = performance.now();
     const bytes = Buffer.from(base64, 'base64');
-    if (firstFrameMs < 0) firstFrameMs = atMs;
-    for (let at = 0; at + 1 < bytes.length && firstSoundMs < 0; at += 2)
-      if (Math.abs(bytes.readInt16LE(at)) > audible)
-        firstSoundMs = Math.max(firstFrameMs + ((samples + at / 2) * 1000) / sampleRateHz, atMs) - startedMs;
-    samples += bytes.length >> 1;
-    playback.audio((samples * 1000) / sampleRateHz, atMs);
+    arrivals.push({ atMs: nowMs - startedMs, bytes });
+    samples += bytes.length / 2;
+    const arrival = playback.audio((samples * 1000) / target.format.sampleRateHz, nowMs);
+    if (arrival?.kind === 'dry') dryMs = Math.max(dryMs, arrival.waitedMs);
   };
   const socket = new FrameSocket(target, key);
   try {
@@ -99,8 +92,9 @@ const replay = async (
   } finally {
     socket.close();
   }
-  if (firstSoundMs < 0) throw new Error('the speech had no sound');
-  return { firstSoundMs, dryMs: playback.dryMsMax };
+  const heard = heardFirst(arrivals, decoderOf(target.format)!);
+  if (heard === null) throw new Error('the speech had no sound');
+  return { firstSoundMs: heard.audibleMs, dryMs };
 };
 
 /** Replays each text in both ways, one after the other; several texts at a time. */

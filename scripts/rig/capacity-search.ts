@@ -24,70 +24,48 @@ export interface SearchResult {
   readonly failed: number | null;
 }
 
-class Search {
-  held = 0;
-  failed: number | null = null;
-  readonly #settings: SearchSettings;
-  readonly #holds: (load: number) => Promise<boolean>;
-
-  constructor(settings: SearchSettings, holds: (load: number) => Promise<boolean>) {
-    this.#settings = settings;
-    this.#holds = holds;
-  }
-
-  /** From the last load that held, or down from the first where none did. */
-  async grow(): Promise<void> {
-    const { first, growth, max } = this.#settings;
-    let next = Math.min(first, max);
-    while (next >= 1) {
-      if (this.held > 0) next = Math.min(max, Math.ceil(this.held * growth));
-      const isHeld = await this.#attempt(next);
-      if (this.held > 0 && (!isHeld || this.held === max)) return;
-      if (!isHeld) next = Math.floor(next / growth);
-      else if (this.failed !== null) return;
-    }
-  }
-
-  /** @returns true if every load below the failed one held */
-  async refine(): Promise<boolean> {
-    let isContradicted = this.held > 0;
-    for (let i = 0; i < this.#settings.refinements && this.failed !== null && this.held > 0; i++) {
-      const middle = Math.round((this.held + this.failed) / 2);
-      if (middle === this.held || middle === this.failed) break;
-      if (!(await this.#attempt(middle))) isContradicted = false;
-    }
-    return isContradicted;
-  }
-
-  /** @returns true if the failed load holds now */
-  async reconsider(): Promise<boolean> {
-    if (this.failed === null) return false;
-    const doubted = this.failed;
-    this.failed = null;
-    return this.#attempt(doubted);
-  }
-
-  async #attempt(load: number): Promise<boolean> {
-    for (let trial = 0; trial < this.#settings.trials; trial++)
-      if (await this.#holds(load)) {
-        this.held = load;
-        return true;
-      }
-    this.failed = load;
-    return false;
-  }
-}
-
 /** @param holds one trial of a whole number of clients */
 export const searchCapacity = async (
-  settings: SearchSettings,
+  { first, growth, max, refinements, secondThoughts, trials }: SearchSettings,
   holds: (load: number) => Promise<boolean>,
 ): Promise<SearchResult> => {
-  const search = new Search(settings, holds);
-  await search.grow();
-  for (let thought = 0; (await search.refine()) && thought < settings.secondThoughts; thought++) {
-    if (!(await search.reconsider())) break;
-    if (search.held < settings.max) await search.grow();
+  let held = 0;
+  let failed = null as number | null;
+
+  const attempt = async (load: number): Promise<boolean> => {
+    for (let trial = 0; trial < trials; trial++)
+      if (await holds(load)) {
+        held = load;
+        return true;
+      }
+    failed = load;
+    return false;
+  };
+
+  /** From the last load that held, or down from the first where none did. */
+  const grow = async (): Promise<void> => {
+    for (let next = Math.min(first, max); held === 0 && next >= 1; next = Math.floor(next / growth))
+      await attempt(next);
+    while (held > 0 && held < max && failed === null) await attempt(Math.min(max, Math.ceil(held * growth)));
+  };
+
+  /** @returns true if every load below the failed one held */
+  const refine = async (): Promise<boolean> => {
+    let isContradicted = held > 0;
+    for (let i = 0; i < refinements && failed !== null && held > 0; i++) {
+      const middle = Math.round((held + failed) / 2);
+      if (middle === held || middle === failed) break;
+      if (!(await attempt(middle))) isContradicted = false;
+    }
+    return isContradicted;
+  };
+
+  await grow();
+  for (let thought = 0; (await refine()) && thought < secondThoughts && failed !== null; thought++) {
+    const doubted = failed;
+    failed = null;
+    if (!(await attempt(doubted))) break;
+    await grow();
   }
-  return { held: search.held, failed: search.failed };
+  return { held, failed };
 };

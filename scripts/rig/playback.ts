@@ -1,7 +1,7 @@
 /**
  * The rig's one model of a listener: hears what arrives, one second a second, and knows when it has nothing to play.
  *
- *   idle --begin--> waiting --first audio--> playing --(all heard)--> dry --audio--> playing;  any --end--> idle
+ *   idle --begin--> waiting --first audio--> playing --(all heard)--> dry --audio--> playing;  any --begin--> waiting
  */
 
 /** What an arrival of audio meant for the listener. */
@@ -16,18 +16,6 @@ export class Playback {
   #playingSinceMs = 0;
   #receivedMs = 0;
   #earlierMs = 0;
-  #firstAudioMsMax = 0;
-  #dryMsMax = 0;
-
-  /** The longest wait for first audio so far. */
-  get firstAudioMsMax(): number {
-    return this.#firstAudioMsMax;
-  }
-
-  /** The longest time without audio in the middle of a stream so far. */
-  get dryMsMax(): number {
-    return this.#dryMsMax;
-  }
 
   /** Audio received, of all streams. */
   get audioMs(): number {
@@ -52,7 +40,6 @@ export class Playback {
    */
   audio(receivedMs: number, nowMs: number): Arrival | null {
     if (this.#state === 'idle' || receivedMs <= this.#receivedMs) return null;
-    this.tick(nowMs);
     const endMs = this.#playingSinceMs + this.#receivedMs;
     const isFirst = this.#state === 'waiting';
     this.#state = 'playing';
@@ -68,22 +55,9 @@ export class Playback {
     return { kind: 'dry', sinceMs: endMs, waitedMs };
   }
 
-  /** All audio of the stream has arrived; it is still heard to its end. */
-  end(): void {
-    this.#state = 'idle';
-  }
-
   /** Milliseconds that are received and not heard. */
   aheadMs(nowMs: number): number {
     return this.#receivedMs === 0 ? 0 : Math.max(0, this.#receivedMs - (nowMs - this.#playingSinceMs));
-  }
-
-  /** Counts a wait that has not ended. */
-  tick(nowMs: number): void {
-    if (this.#state === 'waiting')
-      this.#firstAudioMsMax = Math.max(this.#firstAudioMsMax, nowMs - this.#begunMs);
-    else if (this.#state === 'playing')
-      this.#dryMsMax = Math.max(this.#dryMsMax, nowMs - this.#playingSinceMs - this.#receivedMs);
   }
 }
 
@@ -92,17 +66,16 @@ export interface Readable {
   resume(): void;
 }
 
-/** A listener's buffer: its connection is not read while more than `maxMs` waits to be heard, until less than `minMs` does. */
+const aheadMsMin = 500;
+const aheadMsMax = 1_000;
+
+/** A listener's buffer: its connection is not read while more than a second waits to be heard, until less than half of one does. */
 export class ReadAhead {
   readonly #readable: Readable;
-  readonly #minMs: number;
-  readonly #maxMs: number;
   #isPaused = false;
 
-  constructor(readable: Readable, minMs = 500, maxMs = 1_000) {
+  constructor(readable: Readable) {
     this.#readable = readable;
-    this.#minMs = minMs;
-    this.#maxMs = maxMs;
   }
 
   get isPaused(): boolean {
@@ -110,8 +83,8 @@ export class ReadAhead {
   }
 
   update(aheadMs: number): void {
-    if (aheadMs > this.#maxMs) this.pause();
-    else if (aheadMs < this.#minMs) this.resume();
+    if (aheadMs > aheadMsMax) this.pause();
+    else if (aheadMs < aheadMsMin) this.resume();
   }
 
   pause(): void {
