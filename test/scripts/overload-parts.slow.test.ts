@@ -135,7 +135,6 @@ const crowd = (fields: Partial<CrowdFigures> = {}, visits: readonly Visit[] = [v
   owedMs: 0,
   drainMs: 0,
   probes: [],
-  isHopeless: false,
   faults: 'nothing',
   clientCores: 0.1,
   ...fields,
@@ -145,7 +144,6 @@ t.test('a load is carried when nobody is late, dry, refused or left behind', (t)
   t.equal(troubleOf(crowd(), 100), null);
   const troubles: readonly (readonly [CrowdFigures, RegExp])[] = [
     [crowd({}, []), /nobody/],
-    [crowd({ isHopeless: true }), /given up/],
     [crowd({}, [visit({}), visit({ outcome: 'failed' })]), /1 failed/],
     [crowd({}, [visit({}), visit({ outcome: 'refused' })]), /1 refused/],
     [crowd({}, [visit({ dryMs: 21 })]), /1 ran dry/],

@@ -11,7 +11,7 @@ import { LoopClock } from '../../rig/loop-clock.js';
 import { Playback } from '../../rig/playback.js';
 import { Tally } from '../../rig/tally.js';
 import { HttpStream, keyOf, SocketStream, wholeAudioMs, type SpeechStream, type Target } from '../streams.js';
-import { figuresOf, visitBars, wholeFiguresOf, type Visit, type WholeVisit } from './figures.js';
+import { figuresOf, wholeFiguresOf, type Visit, type WholeVisit } from './figures.js';
 import type { Arrival } from './schedule.js';
 
 export interface CrowdOrder {
@@ -28,8 +28,6 @@ export interface CrowdOrder {
   readonly wholesPerSecond?: number;
   /** Single requests after the end of the load; `afterMs` to the first. */
   readonly probes?: { readonly afterMs: number; readonly everyMs: number; readonly count: number };
-  /** Ends at once when more than a part of the visits have waited longer than this for first audio; by default it goes on. */
-  readonly hopeless?: { readonly firstAudioMs: number; readonly share: number };
   /** Counts a 503 at the handshake of a WebSocket as a refusal; by default the visit has failed. */
   readonly mayRefuseHandshakes?: boolean;
 }
@@ -43,9 +41,6 @@ interface Act {
 }
 
 const clockMs = 10;
-const checkEveryMs = 500;
-/** Fewer visits than this say nothing about a share. */
-const hopelessVisitsMin = 20;
 const noProbes = { afterMs: 0, everyMs: 0, count: 0 };
 /** The answer to a handshake that the service refuses. */
 const handshakeRefusal = 'HTTP/1.1 503 ';
@@ -95,7 +90,7 @@ class Connections {
 export type CrowdFigures = Awaited<ReturnType<typeof crowd>>;
 
 export const crowd = async (order: CrowdOrder) => {
-  const { arrivals, drainMsMax, durationMs, hopeless, target, texts, warmUpMs } = order;
+  const { arrivals, drainMsMax, durationMs, target, texts, warmUpMs } = order;
   const { probes = noProbes, wholesPerSecond = 0 } = order;
   const loadMs = warmUpMs + durationMs;
   const connections = new Connections(target);
@@ -107,7 +102,6 @@ export const crowd = async (order: CrowdOrder) => {
   const aborts = new AbortController();
   let [visitsLeft, wholesLeft] = [0, 0];
   let audioMs = 0;
-  let isHopeless = false as boolean;
 
   const visit = (transport: Transport, text: string, dueMs: number): Visit => {
     const askedMs = performance.now();
@@ -183,17 +177,6 @@ export const crowd = async (order: CrowdOrder) => {
     });
   };
 
-  const checkHope = (): void => {
-    if (hopeless === undefined) return;
-    const nowMs = performance.now();
-    const all = [...visits.http, ...visits.ws];
-    const lost = all.filter(({ dryMs, dueMs, firstAudioMs, refusalMs }) => {
-      if (refusalMs !== null) return false;
-      return (firstAudioMs ?? nowMs - dueMs) > hopeless.firstAudioMs || dryMs > visitBars.dryMsMax;
-    });
-    isHopeless = lost.length > Math.max(hopelessVisitsMin, hopeless.share * all.length);
-  };
-
   let [audioAtStartMs, audioAtEndMs, clientMs] = [0, 0, 0];
   let cpu = process.cpuUsage();
   const acts: Act[] = [
@@ -213,7 +196,6 @@ export const crowd = async (order: CrowdOrder) => {
       probes.everyMs,
       (dueMs) => void probed.push(visit('http', texts[0]!, dueMs)),
     ),
-    ...evenly(Math.floor(loadMs / checkEveryMs), checkEveryMs, checkEveryMs, checkHope),
     {
       atMs: warmUpMs,
       run: () => {
@@ -238,10 +220,9 @@ export const crowd = async (order: CrowdOrder) => {
     // A timer counts whole milliseconds, and must not come early.
     for (let leftMs = dueMs - performance.now(); leftMs > 0; leftMs = dueMs - performance.now())
       await sleep(Math.ceil(leftMs));
-    if (isHopeless) break;
     run(dueMs);
   }
-  const drainEndMs = startedMs + loadMs + (isHopeless ? 0 : drainMsMax);
+  const drainEndMs = startedMs + loadMs + drainMsMax;
   while (performance.now() < drainEndMs && visitsLeft + wholesLeft > 0) await sleep(10);
   const drainMs = Math.max(0, performance.now() - startedMs - loadMs);
   if (visitsLeft > 0) faults.add('a visit that did not end in time', visitsLeft);
@@ -265,7 +246,6 @@ export const crowd = async (order: CrowdOrder) => {
     drainMs,
     /** Milliseconds to first audio of each probe; `null`: refused, or no audio. */
     probes: probed.map(({ firstAudioMs, outcome }) => (outcome === 'admitted' ? firstAudioMs : null)),
-    isHopeless,
     /** What failed, most frequent first. */
     faults: faults.toString(),
     /** Cores that this client used. */

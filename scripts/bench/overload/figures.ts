@@ -29,19 +29,13 @@ export interface WholeVisit {
 const countOf = (visits: readonly { readonly outcome: Outcome }[], wanted: Outcome): number =>
   visits.filter(({ outcome }) => outcome === wanted).length;
 
-export interface Spread {
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-  readonly max: number;
-}
-
 /** `null` without values. */
-export const spreadOf = (values: readonly number[]): Spread | null => {
+export const spreadOf = (values: readonly number[]) => {
   if (values.length === 0) return null;
   const at = (share: number) => Math.round(percentile(values, share) * 100) / 100;
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) };
 };
+export type Spread = ReturnType<typeof spreadOf>;
 
 export const visitBars = {
   /** A gap above it spoils a visit in an overload. */

@@ -14,7 +14,6 @@ import type { Row } from '../report.js';
 import type { CrowdFigures, CrowdOrder } from './crowd.js';
 import { greedyFiles, type GreedyOutcome } from './greedy.js';
 import {
-  bars,
   capacityParts,
   overloads,
   timingOf,
@@ -35,7 +34,6 @@ import {
   idleFirstAudio,
   otherProgramsRow,
   overloadRows,
-  type BurstFigures,
   type Capacity,
 } from './rows.js';
 import { arrivalsAtOnce, drawArrivals, drawUtterances, type Arrival } from './schedule.js';
@@ -139,7 +137,6 @@ class OverloadRun {
     const rows: Row[] = [];
     const greedy: GreedyOutcome[] = [];
     let capacity: number | null = null;
-    let burst: BurstFigures | undefined;
     try {
       await this.#warm();
       if (has('cold')) rows.push(...(await this.#runAtOnce('cold')));
@@ -151,16 +148,13 @@ class OverloadRun {
         if (capacity === 0) throw new Error('the machine does not carry a single listener');
         rows.push(capacityRow(found), ...(await this.#runShares(found, has)));
       }
-      if (has('burst')) {
-        burst = await this.#runBurst();
-        rows.push(burstRow(this.#timing.burstConnections, burst));
-      }
+      if (has('burst')) rows.push(burstRow(await this.#runBurst()));
       for (const part of ['flood', 'greedy'] as const)
         if (has(part))
           greedy.push(...(await greedyFiles(part, this.#load, refusing, this.#timing.wholes, say)));
       rows.push(...greedy.map(greedyRow), otherProgramsRow(this.#others));
       const [phases, meanMs] = [this.#phases, this.#meanMs];
-      return { rows, figures: { capacity, meanMs, phases, burst, greedy } };
+      return { rows, figures: { capacity, meanMs, phases, greedy } };
     } finally {
       this.#load.close();
     }
@@ -205,10 +199,7 @@ class OverloadRun {
     if (given !== null) return { listeners: given, failed: null, figures: null, speed };
     let best: CrowdFigures | null = null;
     const { held, failed } = await searchCapacity(this.#timing.search, async (listeners) => {
-      const figures = await this.#crowd('trial', this.#subjects.late, listeners, {
-        ...this.#timing.trial,
-        hopeless: { firstAudioMs: bars.capacityFirstAudioP99MsMax, share: 0.05 },
-      });
+      const figures = await this.#crowd('trial', this.#subjects.late, listeners, this.#timing.trial);
       const trouble = troubleOf(figures, listeners);
       say(
         trouble === null ? `${listeners} listeners held` : `${listeners} listeners did not hold: ${trouble}`,
@@ -316,18 +307,13 @@ class OverloadRun {
   }
 
   /** Connections that open and ask in the same moment: none may be lost. */
-  async #runBurst(): Promise<BurstFigures> {
-    const { service, target } = this.#subjects.refusing;
-    process.stderr.write('burst\n');
-    const { drainMs, faults, visits } = await this.#load.call('crowd', {
-      ...{ target, texts: this.#texts, mayRefuseHandshakes: true },
-      arrivals: arrivalsAtOnce(this.#timing.burstConnections, 1, 0, textCount),
+  #runBurst(): Promise<CrowdFigures> {
+    const count = this.#timing.burstConnections;
+    return this.#crowd('burst', this.#subjects.refusing, count, {
+      mayRefuseHandshakes: true,
+      arrivals: arrivalsAtOnce(count, 1, 0, textCount),
       ...{ warmUpMs: 0, durationMs: 1, drainMsMax: burstMsMax },
     });
-    const { admitted: served, failed: lost, refused } = visits;
-    say(`${served} served, ${refused} refused, ${lost} lost: ${faults}`);
-    await awaitIdle(service);
-    return { served, refused, lost, faults, tookMs: drainMs };
   }
 
   get #warmUp(): Times {

@@ -75,9 +75,8 @@ export const timingOf = (seconds: number, isQuick: boolean) => {
 
 /** @returns why a load is more than the machine carries; `null`: it carries it */
 export const troubleOf = (figures: CrowdFigures, listeners: number): string | null => {
-  const { isHopeless, owedMs, visits } = figures;
+  const { owedMs, visits } = figures;
   if (visits.admitted === 0) return 'nobody was served';
-  if (isHopeless) return 'given up: most came late';
   if (visits.failed > 0) return `${visits.failed} failed (${figures.faults})`;
   if (visits.refused > 0) return `${visits.refused} refused`;
   if (visits.everDry > 0) return `${visits.everDry} ran dry (up to ${visits.dryMsMax.toFixed(0)} ms)`;

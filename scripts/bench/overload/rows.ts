@@ -11,7 +11,7 @@ const ms = (value: number | undefined): string =>
   value === undefined ? 'none' : value === Infinity ? 'never' : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 const percent = (part: number, whole: number): string =>
   whole === 0 ? 'none' : `${((100 * part) / whole).toFixed(1)} %`;
-const spreadText = (spread: Spread | null): string =>
+const spreadText = (spread: Spread): string =>
   spread === null ? 'none' : `p50 ${ms(spread.p50)}, p95 ${ms(spread.p95)}, p99 ${ms(spread.p99)}`;
 
 /** One line of a phase, for the log. */
@@ -207,24 +207,14 @@ export const overloadRows = (
   ];
 };
 
-export interface BurstFigures {
-  /** The utterance came whole. */
-  readonly served: number;
-  /** 503, at the handshake of a WebSocket too, or its error frame. */
-  readonly refused: number;
-  /** Neither. */
-  readonly lost: number;
-  readonly faults: string;
-  readonly tookMs: number;
-}
-
-export const burstRow = (connections: number, figures: BurstFigures): Row => {
-  const { lost, refused, served, tookMs } = figures;
+/** Each connection must be served or refused: by a 503, at the handshake of a WebSocket too, or by its error frame. */
+export const burstRow = ({ drainMs, faults, visits }: CrowdFigures): Row => {
+  const { admitted, failed, offered, refused } = visits;
   return row(
-    `${count(connections)} connections at once: lost`,
-    `${lost === 0 ? 'none' : `${lost} (${figures.faults})`} (${count(served)} served, ${count(refused)} refused, in ${(tookMs / 1000).toFixed(1)} s)`,
+    `${count(offered)} connections at once: lost`,
+    `${failed === 0 ? 'none' : `${failed} (${faults})`} (${count(admitted)} served, ${count(refused)} refused, in ${(drainMs / 1000).toFixed(1)} s)`,
     'none',
-    lost === 0,
+    failed === 0,
   );
 };
 
