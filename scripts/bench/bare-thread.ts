@@ -27,21 +27,22 @@ export interface BareEncoderData {
   readonly sampleRateHz: number;
 }
 
-/** What a thread reports when it is stopped: milliseconds of speech, and of its CPU time. */
+export interface BareOrder {
+  readonly durationMs: number;
+  /** Of an encoder. */
+  readonly format?: AudioFormat | undefined;
+}
+
+/** What a thread reports when its time is over: milliseconds of speech, and of its CPU time. */
 export interface BareWork {
   readonly audioMs: number;
   readonly cpuMs: number;
 }
 
-const { control, data } = workerData as {
-  /** [0]: 1 while the loop runs. */
-  readonly control: SharedArrayBuffer;
-  readonly data: BareEngineData | BareEncoderData;
-};
-const running = new Int32Array(control);
+const data = workerData as BareEngineData | BareEncoderData;
 
-/** @returns milliseconds of speech made until the loop is stopped */
-type Loop = (format: AudioFormat) => Promise<number>;
+/** @returns milliseconds of speech made until then */
+type Loop = (endMs: number, format: AudioFormat | undefined) => Promise<number>;
 
 const engineLoop = async (order: BareEngineData): Promise<Loop> => {
   const { packs, executionProvider, gpu, voice, text } = order;
@@ -54,7 +55,7 @@ const engineLoop = async (order: BareEngineData): Promise<Loop> => {
   const segmenter = new Segmenter(limits);
   const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
   const settings = settingsOf({ voiceId: voice });
-  return async () => {
+  return async (endMs) => {
     let madeMs = 0;
     for (let seed = 0; ; seed++)
       for (const segment of segments) {
@@ -62,7 +63,7 @@ const engineLoop = async (order: BareEngineData): Promise<Loop> => {
         for (;;) {
           const chunk = await synthesis.step();
           if (chunk === null) break;
-          if (Atomics.load(running, 0) === 0) return madeMs;
+          if (performance.now() > endMs) return madeMs;
           madeMs += (chunk.pcm.length * 1000) / synthesis.sampleRateHz;
         }
       }
@@ -73,14 +74,15 @@ const encoderLoop = async ({ sampleRateHz, speech }: BareEncoderData): Promise<L
   const samples = new Int16Array(speech);
   const frameSamples = (sampleRateHz * FRAME_MS_MAX) / 1000;
   await loadEncoders(limits);
-  return async (format) => {
+  return async (endMs, format) => {
+    if (format === undefined) throw new Error('an encoder needs a format');
     await loadCodec(format);
     let encodedSamples = 0;
     for (;;) {
       const path = new AudioPath(sampleRateHz, await createEncoder(format, sampleRateHz));
       try {
         for (let start = 0; start < samples.length; start += frameSamples) {
-          if (Atomics.load(running, 0) === 0) return (encodedSamples * 1000) / sampleRateHz;
+          if (performance.now() > endMs) return (encodedSamples * 1000) / sampleRateHz;
           const frame = samples.subarray(start, start + frameSamples);
           path.encode(frame);
           encodedSamples += frame.length;
@@ -97,15 +99,15 @@ const encoderLoop = async ({ sampleRateHz, speech }: BareEncoderData): Promise<L
 
 const loop = await ('speech' in data ? encoderLoop(data) : engineLoop(data));
 
-const run = async (format: AudioFormat): Promise<BareWork> => {
+const run = async ({ durationMs, format }: BareOrder): Promise<BareWork> => {
   const before = process.threadCpuUsage();
-  const audioMs = await loop(format);
+  const audioMs = await loop(performance.now() + durationMs, format);
   const { user, system } = process.threadCpuUsage(before);
   return { audioMs, cpuMs: (user + system) / 1000 };
 };
 
 parentPort?.on(
   'message',
-  (format: AudioFormat) => void run(format).then((work) => parentPort?.postMessage(work)),
+  (order: BareOrder) => void run(order).then((work) => parentPort?.postMessage(work)),
 );
 parentPort?.postMessage('ready');

@@ -15,7 +15,7 @@ import * as texts from '../rig/texts.js';
 import type { Load } from './load.js';
 import { count, ms, row, type Row } from './report.js';
 import { firstBytes, keysNeeded } from './scenarios.js';
-import type { Target } from './streams.js';
+import type { Spoken, Target } from './streams.js';
 
 /** PostgreSQL may cost so much more than SQLite. */
 const COST_MAX = 0.05;
@@ -46,7 +46,7 @@ const percent = (ratio: number): string =>
 export const measureStores = (
   load: Load,
   options: ServiceOptions,
-  { format, voice }: Pick<Target, 'voice' | 'format'>,
+  { format, voice }: Spoken,
 ): Promise<Row[]> =>
   inDatabase(({ server, url }) =>
     withService(options, (onSqlite) =>

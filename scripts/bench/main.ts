@@ -188,10 +188,10 @@ try {
   closeFiles(files);
 }
 
-const machine = describeMachine();
 const command = program === 'all' ? 'npm run bench' : `npm run bench -- ${program}`;
-const report = formatReport(machine, command, rows);
+const report = formatReport(command, rows);
 process.stdout.write(report);
-if (json !== null) writeFileSync(json, `${JSON.stringify({ machine, rows, figures }, null, 2)}\n`);
+if (json !== null)
+  writeFileSync(json, `${JSON.stringify({ machine: describeMachine(), rows, figures }, null, 2)}\n`);
 if (readme) writeFileSync('README.md', putIntoReadme(readFileSync('README.md', 'utf8'), report));
 process.exitCode = rows.some(({ passed }) => passed === false) ? 1 : 0;

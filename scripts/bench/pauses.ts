@@ -16,7 +16,7 @@ import { longText, throughputText } from '../rig/texts.js';
 import type { Load } from './load.js';
 import { type Pauses, trimPathOf } from './pause-probe.js';
 import { count, ms, row, type Row } from './report.js';
-import type { Target } from './streams.js';
+import type { Spoken, Target } from './streams.js';
 
 const pauseMsMax = 15;
 const listeners = 48;
@@ -329,11 +329,7 @@ class PauseBench {
   }
 }
 
-export const measurePauses = (
-  load: Load,
-  spoken: Pick<Target, 'voice' | 'format'>,
-  options: ServiceOptions,
-): Promise<Row[]> =>
+export const measurePauses = (load: Load, spoken: Spoken, options: ServiceOptions): Promise<Row[]> =>
   inScratch((folder) => {
     const probePath = join(folder, 'probe');
     const nodeOptions = ['--import', probeEntry.href];

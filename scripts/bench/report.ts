@@ -1,5 +1,5 @@
 /** The benchmark's table. */
-import type { Machine } from '../rig/machine.js';
+import { describeMachine } from '../rig/machine.js';
 import { median, percentile } from '../rig/statistics.js';
 
 export interface Row {
@@ -24,8 +24,8 @@ export const count = (value: number): string => value.toLocaleString('en');
 export const spread = (times: readonly number[], digits = 1): string =>
   `p50 ${ms(median(times), digits)}, p95 ${ms(percentile(times, 0.95), digits)}`;
 
-export const formatReport = (machine: Machine, command: string, rows: readonly Row[]): string => {
-  const { processor, cores, memoryGiB, system, node } = machine;
+export const formatReport = (command: string, rows: readonly Row[]): string => {
+  const { processor, cores, memoryGiB, system, node } = describeMachine();
   const verdict = ({ passed }: Row) => (passed === null ? '' : passed ? 'met' : '**missed**');
   return [
     `\`${command}\` on ${cores} cores (${processor}, ${memoryGiB} GiB, ${system}, Node ${node}), load client included:`,

@@ -3,7 +3,7 @@ import type { BareLoop } from './bare.js';
 import { defaultFormat, describeFormat } from './encodings.js';
 import type { Load } from './load.js';
 import { ms, row, spread, type Row } from './report.js';
-import type { Target } from './streams.js';
+import type { Spoken, Target } from './streams.js';
 import { type FirstAudio, decoderOf } from '../rig/first-audio.js';
 import { pssMiB } from '../rig/process-facts.js';
 import { type ServiceOptions, withService } from '../rig/service.js';
@@ -163,22 +163,23 @@ export const measureListeners = async (load: Load, target: Target): Promise<Row[
   ];
 };
 
-/** Services with one thread and with three, both after work for all their threads. */
-export const measureMemory = async (
+/** Memory (PSS) of a service in MiB, after work for all its threads. */
+export const memoryAfterLoad = (
   load: Load,
-  target: Pick<Target, 'voice' | 'format'>,
+  spoken: Spoken,
   options: ServiceOptions,
-): Promise<Row[]> => {
+  durationMs: number,
+): Promise<number> =>
+  withService(options, async (service) => {
+    const target = { ...spoken, port: service.port, keys: await service.makeKeys(3) };
+    await load.call('throughput', { target, text: texts.throughputText, connections: 9, durationMs });
+    return pssMiB(service.pid);
+  });
+
+/** Services with one thread and with three. */
+export const measureMemory = async (load: Load, spoken: Spoken, options: ServiceOptions): Promise<Row[]> => {
   const measure = (synthesisThreads: number): Promise<number> =>
-    withService({ ...options, synthesisThreads }, async (service) => {
-      await load.call('throughput', {
-        target: { ...target, port: service.port, keys: await service.makeKeys(keysNeeded) },
-        text: texts.throughputText,
-        connections: 9,
-        durationMs: 3_000,
-      });
-      return pssMiB(service.pid);
-    });
+    memoryAfterLoad(load, spoken, { ...options, synthesisThreads }, 3_000);
   const [one, three] = [await measure(1), await measure(3)];
   return [
     row('Memory (PSS) with one synthesis thread, after load', `${one.toFixed(0)} MiB`),

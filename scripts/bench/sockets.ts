@@ -1,12 +1,10 @@
 /** What the load does with WebSockets besides listening: many that are idle, frames that are counted, contexts at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuTimesOf } from '../rig/process-facts.js';
-import { SocketConnection, encodeMessage, encodeStart, type ServerFrame } from '../rig/socket.js';
+import { SocketConnection, encodeMessage, encodeStart, openMany, type ServerFrame } from '../rig/socket.js';
 import { sumOf } from '../rig/statistics.js';
 import { encodeUtterance, keyOf, type Target } from './streams.js';
 
-/** Handshakes at a time: the backlog of a listening socket may refuse more. */
-const handshakesMax = 100;
 /** Between two rounds: the service finishes everything. */
 const restMs = 40;
 
@@ -46,21 +44,13 @@ let idleFault: Error | null = null;
 /** Opens WebSockets on which nothing happens. */
 export const openIdle = async ({ sockets, target }: { target: Target; sockets: number }): Promise<void> => {
   idleFault = null;
-  for (let begin = 0; begin < sockets; begin += handshakesMax) {
-    const batch = Array.from(
-      { length: Math.min(handshakesMax, sockets - begin) },
-      (_, i) =>
-        new SocketConnection(
-          { port: target.port, key: keyOf(target, begin + i) },
-          {
-            onMessage: (json) => (idleFault ??= new Error(`an idle socket received ${json}`)),
-            onError: (error) => (idleFault ??= error),
-          },
-        ),
-    );
-    idle.push(...batch);
-    await Promise.all(batch.map((connection) => connection.opened()));
-  }
+  const onError = (error: Error): void => void (idleFault ??= error);
+  const onMessage = (json: string): void => onError(new Error(`an idle socket received ${json}`));
+  const { port } = target;
+  idle = await openMany(
+    sockets,
+    (index) => new SocketConnection({ port, key: keyOf(target, index) }, { onMessage, onError }),
+  );
 };
 
 /** The service ends idle sockets on purpose. @returns how many are open */
@@ -89,16 +79,12 @@ export const receive = async (order: ReceiveOrder): Promise<FrameCost> => {
   const { durationMs, port, sockets, warmUpMs, watchedPid } = order;
   const fault = Promise.withResolvers<never>();
   fault.promise.catch(() => undefined);
-  const connections = Array.from(
-    { length: sockets },
-    () =>
-      new SocketConnection(
-        { port, path: '/', key: '' },
-        { onAudio: () => undefined, onMessage: () => undefined, onError: fault.reject },
-      ),
+  const handlers = { onAudio: () => undefined, onMessage: () => undefined, onError: fault.reject };
+  const connections = await openMany(
+    sockets,
+    () => new SocketConnection({ port, path: '/', key: '' }, handlers),
   );
   try {
-    await Promise.all(connections.map((connection) => connection.opened()));
     await Promise.race([sleep(warmUpMs), fault.promise]);
     const end = gaugeFrames(watchedPid, connections);
     await Promise.race([sleep(durationMs), fault.promise]);

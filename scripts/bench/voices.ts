@@ -3,20 +3,16 @@ import { join } from 'node:path';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { sumOf } from '../rig/exposition.js';
 import { inScratch } from '../rig/machine.js';
-import { pssMiB } from '../rig/process-facts.js';
-import { type Service, type ServiceOptions, withService } from '../rig/service.js';
+import { type ServiceOptions, withService } from '../rig/service.js';
 import { median } from '../rig/statistics.js';
-import * as texts from '../rig/texts.js';
 import { linkShippedPack } from '../voices/fixtures/mixed.js';
 import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
 import type { Load } from './load.js';
 import { row, type Row } from './report.js';
-import { firstBytes } from './scenarios.js';
-import type { Target } from './streams.js';
+import { firstBytes, memoryAfterLoad } from './scenarios.js';
 
 const voiceBars = { memoryRatioMax: 1.7, loadMsMax: 200 } as const;
 
-const threadCounts = [1, 4] as const;
 const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: 22_050 };
 const rounds = 6;
 
@@ -33,24 +29,16 @@ const withVoices = (
     return use({ MODELS_DIR: models }, join(folder, 'data'));
   });
 
-const targetOf = async (service: Service, voice: string): Promise<Target> => ({
-  ...{ port: service.port, keys: await service.makeKeys(3), voice, format: pcm },
-});
-
 export const measureSharing = (load: Load, options: ServiceOptions): Promise<Row[]> =>
   withVoices(['medium'], async (env, dataDir) => {
-    const found: number[] = [];
-    for (const synthesisThreads of threadCounts)
-      await withService(
+    const measure = (synthesisThreads: number): Promise<number> =>
+      memoryAfterLoad(
+        load,
+        { voice: 'medium', format: pcm },
         { ...options, dataDir, synthesisThreads, env: { ...options.env, ...env } },
-        async (service) => {
-          const target = await targetOf(service, 'medium');
-          const busy = { target, text: texts.throughputText, connections: 9, durationMs: 10_000 };
-          await load.call('throughput', busy);
-          found.push(pssMiB(service.pid));
-        },
+        10_000,
       );
-    const [one, four] = found as [number, number];
+    const [one, four] = [await measure(1), await measure(4)];
     const { memoryRatioMax } = voiceBars;
     return [
       row('Memory (PSS) of one thread with a voice of 62 MB, after load', `${one.toFixed(0)} MiB`),
@@ -72,13 +60,12 @@ export const measureLoading = (load: Load, options: ServiceOptions): Promise<Row
       },
       async (service) => {
         const waits: Record<'loaded' | 'unloaded', number[]> = { loaded: [], unloaded: [] };
+        const target = { port: service.port, keys: await service.makeKeys(3), format: pcm };
         for (let round = 0; round < rounds; round++)
           // Each voice is asked for twice: first unloaded, because the other one took its room.
-          for (const name of ['two', 'one']) {
-            const target = await targetOf(service, name);
+          for (const voice of ['two', 'one'])
             for (const state of ['unloaded', 'loaded'] as const)
-              waits[state].push(...(await firstBytes(load, target, 1)));
-          }
+              waits[state].push(...(await firstBytes(load, { ...target, voice }, 1)));
         const samples = await service.metrics();
         const loads = sumOf(samples, 'syrinx_voice_pack_loads_total') ?? 0;
         const seconds = sumOf(samples, 'syrinx_voice_pack_load_seconds_total') ?? Number.NaN;

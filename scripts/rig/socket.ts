@@ -344,3 +344,21 @@ export class SocketConnection {
     }
   }
 }
+
+/** Handshakes at a time: the backlog of a listening socket may refuse more. */
+const handshakesMax = 100;
+
+/** Opens many. @throws when a handshake fails */
+export const openMany = async <T extends { opened(): Promise<void> }>(
+  count: number,
+  open: (index: number) => T,
+): Promise<T[]> => {
+  const all: T[] = [];
+  while (all.length < count) {
+    const length = Math.min(handshakesMax, count - all.length);
+    const batch = Array.from({ length }, (_, i) => open(all.length + i));
+    all.push(...batch);
+    await Promise.all(batch.map((one) => one.opened()));
+  }
+  return all;
+};

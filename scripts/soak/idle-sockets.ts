@@ -5,15 +5,13 @@ import {
   encodeMessage,
   encodeStart,
   isGoingAway,
+  openMany,
   SocketConnection,
   type ServerFrame,
   unavailable,
 } from '../rig/socket.js';
 import type { ClientParts } from './client.js';
 import { drawIdlePauseMs } from './population.js';
-
-/** Handshakes at a time: the backlog of a listening socket may refuse more. */
-const handshakesMax = 100;
 
 type IdleParts = Pick<ClientParts, 'seed' | 'key' | 'target' | 'meter' | 'answerMsMax' | 'drainMs'>;
 
@@ -118,13 +116,7 @@ class IdleSocket {
 
 /** @returns their end @throws when a handshake fails */
 export const openIdleSockets = async (parts: IdleParts, count: number): Promise<() => void> => {
-  const sockets: IdleSocket[] = [];
-  while (sockets.length < count) {
-    const length = Math.min(handshakesMax, count - sockets.length);
-    const batch = Array.from({ length }, (_, i) => new IdleSocket(parts, sockets.length + i));
-    sockets.push(...batch);
-    await Promise.all(batch.map((socket) => socket.opened()));
-  }
+  const sockets = await openMany(count, (index) => new IdleSocket(parts, index));
   return () => {
     for (const socket of sockets) socket.close();
   };

@@ -1,7 +1,8 @@
 /** The result of a soak: `soak.json` for programs, a table for a terminal. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { describeMachine, packageVersion } from '../rig/machine.js';
+import { version } from '../../src/version.js';
+import { describeMachine } from '../rig/machine.js';
 import { mean } from '../rig/statistics.js';
 import { formatTable } from '../table.js';
 import { judge, verdictOf, type Findings } from './invariants.js';
@@ -52,7 +53,7 @@ export const report = (options: SoakOptions, startedAt: Date, result: SoakResult
   const passed = invariants.every((invariant) => invariant.passed !== false);
   const { remote, ...asked } = options;
   const written = {
-    ...{ startedAt, version: packageVersion(), machine: describeMachine() },
+    ...{ startedAt, version, machine: describeMachine() },
     // Without the keys.
     settings: { ...asked, contexts, held, url: remote?.url ?? null },
     ...{ endedEarly, measuredMs: Math.round(measuredMs), warmUpMs: Math.round(warmUpMs), passed },
