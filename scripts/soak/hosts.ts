@@ -67,10 +67,6 @@ export class SoakHosts implements Subject {
     return this.#failed.promise;
   }
 
-  handles(): null {
-    return null;
-  }
-
   log(): LogFindings {
     return logFindingsOf(this.#logs);
   }

@@ -22,29 +22,25 @@ const stopMsMax = 90_000;
 
 type Allowances = Pick<ClientParts, 'mayRefuse' | 'mayFail' | 'answerMsMax' | 'drainMs'>;
 
-interface LoadSettings extends Partial<Allowances> {
+const usual: Allowances = { mayRefuse: false, mayFail: false, answerMsMax: 15_000, drainMs: null };
+
+interface Population extends Partial<Allowances> {
   readonly target: Target;
   readonly seed: number;
   readonly idleSockets: number;
   readonly httpClients: number;
-}
-
-const usual: Allowances = { mayRefuse: false, mayFail: false, answerMsMax: 15_000, drainMs: null };
-
-interface Population {
   /** Clients that stream over WebSockets, from now on. */
   readonly contexts: number;
   readonly keys: KeyRing;
 }
 
-const report = (event: LoadEvent): void => sendEvent(event);
-
 const beganMs = performance.now();
 const clock = new LoopClock(tickMs, beganMs);
-const meter = new Meter(beganMs, clock, (fault) => report({ type: 'fault', ...fault }));
+const meter = new Meter(beganMs, clock, (fault) =>
+  sendEvent({ type: 'fault', ...fault } satisfies LoadEvent),
+);
 const ticks = new Changes();
 const loopLate = new Durations();
-let settings: LoadSettings | null = null;
 /** Over HTTP, and of the dialects. */
 const others: SoakClient[] = [];
 let clients: SocketClient[] = [];
@@ -73,7 +69,7 @@ const timer = setInterval(() => {
   ticks.notify();
   if (nowMs < nextReportMs) return;
   nextReportMs = nowMs + reportMs;
-  report({ type: 'tick', ...look() });
+  sendEvent({ type: 'tick', ...look() } satisfies LoadEvent);
 }, tickMs);
 
 /** Resolves when the last of them has begun. */
@@ -105,16 +101,12 @@ const makeOthers = (
 };
 
 const calls = {
-  begin: (asked: LoadSettings): void => {
-    settings = asked;
-  },
-  /** Resolves when its sockets are open and all clients have begun. */
-  populate: async ({ contexts, keys }: Population): Promise<void> => {
-    if (settings === null) throw new Error('the load has not begun');
+  /** Resolves when its sockets are open and all clients have begun. Only the number of contexts may change later. */
+  populate: async ({ contexts, keys, idleSockets, httpClients, ...settings }: Population): Promise<void> => {
     const shared = { ...usual, ...settings, meter, ticks };
     if (closeIdle === null) {
-      closeIdle = await openIdleSockets({ ...shared, key: keys.idle }, settings.idleSockets);
-      makeOthers(settings.httpClients, keys, shared);
+      closeIdle = await openIdleSockets({ ...shared, key: keys.idle }, idleSockets);
+      makeOthers(httpClients, keys, shared);
     }
     const surplus = clients.splice(contexts);
     for (const client of surplus) client.stop();
@@ -153,9 +145,7 @@ const calls = {
     await calls.rest();
     closeIdle?.();
     clearInterval(timer);
-    const { charges, counts, firstAudioMs } = meter;
-    report({ type: 'tick', ...look() });
-    return { firstAudioMs, charges, counts };
+    return { counts: look(), charges: meter.charges };
   },
 };
 /** The load as the soak sees it. */

@@ -49,8 +49,7 @@ const gauges: readonly (keyof Counts)[] = ['sockets', 'streams'];
 
 export class Meter extends Counts {
   readonly #firstAudio = new Durations();
-  readonly #faults = new Map<FaultKind, number>();
-  readonly #reported = new Map<string, number>();
+  readonly #faults = new Map<Fault['kind'], number>();
   readonly #charges = new Map<string, { min: number; max: number }>();
   readonly #clock: LoopClock;
   readonly #onFault: (fault: Fault) => void;
@@ -90,12 +89,15 @@ export class Meter extends Counts {
   reset(): void {
     this.#firstAudio.reset();
     for (const name of countNames) if (!gauges.includes(name)) this[name] = 0;
-    this.#reported.delete('underruns');
+    this.#faults.delete('underruns');
   }
 
-  fault(kind: FaultKind, where: string, what: string): void {
-    this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + 1);
-    this.#report(kind, where, what);
+  /** Counts it, and reports it if it is one of the first. */
+  fault(kind: Fault['kind'], where: string, what: string): void {
+    const count = (this.#faults.get(kind) ?? 0) + 1;
+    this.#faults.set(kind, count);
+    if (count <= faultsReportedMax)
+      this.#onFault({ kind, atMs: Math.round(performance.now() - this.#startedMs), where, what });
   }
 
   /**
@@ -119,7 +121,7 @@ export class Meter extends Counts {
     if (ms === null || this.isDisturbed) return;
     if (ms > spoilt.firstAudioMs) {
       this.#spoil(reply);
-      this.#report('underruns', reply.where, `first audio came after ${ms.toFixed(0)} ms`);
+      this.fault('underruns', reply.where, `first audio came after ${ms.toFixed(0)} ms`);
     }
     this.#firstAudio.record(ms);
   }
@@ -136,7 +138,7 @@ export class Meter extends Counts {
     }
     this.underruns++;
     if (lateMs > spoilt.dryMs) this.#spoil(reply);
-    this.#report('underruns', reply.where, `audio came ${lateMs.toFixed(0)} ms late`);
+    this.fault('underruns', reply.where, `audio came ${lateMs.toFixed(0)} ms late`);
   }
 
   /** Text that the service may charge for. */
@@ -163,12 +165,5 @@ export class Meter extends Counts {
     let charge = this.#charges.get(key);
     if (charge === undefined) this.#charges.set(key, (charge = { min: 0, max: 0 }));
     return charge;
-  }
-
-  #report(kind: FaultKind | 'underruns', where: string, what: string): void {
-    const reported = this.#reported.get(kind) ?? 0;
-    if (reported >= faultsReportedMax) return;
-    this.#reported.set(kind, reported + 1);
-    this.#onFault({ kind, atMs: Math.round(performance.now() - this.#startedMs), where, what });
   }
 }

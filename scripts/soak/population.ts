@@ -4,6 +4,7 @@
  */
 import type { AudioFormat } from '../../src/api/formats.js';
 import { Dice } from '../rig/random.js';
+import { encodeFrame, encodeMessage, opcodes } from '../rig/socket.js';
 import { sentences } from '../rig/texts.js';
 
 /** `eager` reads at once, `paced` a second ahead of playback, `slow` at half speed, `stalling` stops for seconds. */
@@ -11,16 +12,27 @@ export type Reader = 'eager' | 'paced' | 'slow' | 'stalling';
 
 const lifeEndings = ['close-frame', 'fin', 'half-close', 'reset'] as const;
 
-/** Wrong frames, each of which the service answers with an error. */
+const invalid = 'invalid frame: ';
+/** Frames that the service refuses, and the beginnings of its errors. */
 const wrongFrames = [
-  'no-object',
-  'unknown-context',
-  'unknown-voice',
-  'two-kinds',
-  'wrong-format',
-  'binary',
+  { frame: encodeMessage(['no frame']), error: invalid },
+  {
+    frame: encodeMessage({ send_text: 'Nobody hears this.', context_id: 'nobody' }),
+    error: 'unknown context_id: nobody',
+  },
+  {
+    frame: encodeMessage({ start_context: { voice_id: 'nobody', model_id: 'default' } }),
+    error: "Unknown voice 'nobody'",
+  },
+  { frame: encodeMessage({ send_text: 'Both.', flush: true }), error: invalid },
+  {
+    frame: encodeMessage({
+      start_context: { voice_id: 'wren', model_id: 'default', response_format: { encoding: 'flac' } },
+    }),
+    error: invalid,
+  },
+  { frame: encodeFrame(Buffer.alloc(64, 7), { opcode: opcodes.binary }), error: `${invalid}binary` },
 ] as const;
-export type WrongFrame = (typeof wrongFrames)[number];
 
 const shortTexts = [
   'Sure.',

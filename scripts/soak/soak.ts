@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
 import { LoadProcess } from '../rig/load-process.js';
+import { countHandles } from '../rig/process-facts.js';
 import { voiceOfEachPack } from '../voices/fixtures/mixed.js';
 import { SoakHosts } from './hosts.js';
 import type { SoakLoad } from './load.js';
@@ -16,7 +17,7 @@ import type { SoakOptions } from './options.js';
 import { calibrate, phasesOf, settle, type Phases } from './phases.js';
 import { clientsPerKey, keysNeeded } from './population.js';
 import type { SoakResult } from './report.js';
-import { checkFiles, fetchVoices, SoakError, waitForLeftovers, warm } from './service-access.js';
+import { checkFiles, fetchVoices, waitForLeftovers, warm } from './service-access.js';
 import { remoteSubject, startOwn, type Subject } from './subject.js';
 
 /** Of the last number of clients that held, unless `--load` says otherwise. */
@@ -45,7 +46,6 @@ export class Soak {
   #monitor: Monitor | null = null;
   #phase: Phase = 'calibration';
   #reports = 0;
-  #last: LoadTick | null = null;
 
   /** @param say writes a line about the course of the soak */
   constructor(options: SoakOptions, say: (line: string) => void) {
@@ -94,7 +94,8 @@ export class Soak {
     const all = await fetchVoices(baseUrl, idle);
     const voices = voiceSet === 'mixed' ? voiceOfEachPack(all) : all;
     await warm(baseUrl, idle, voices[0] ?? '');
-    const atStart = subject.handles();
+    const handles = () => (service === null ? null : countHandles(service.pid));
+    const atStart = handles();
     const monitor = await Monitor.start({ service, baseUrl, opsUrl });
     this.#monitor = monitor;
     // A service that runs elsewhere may have had some.
@@ -103,9 +104,13 @@ export class Soak {
     const target = { host: hostname, port: Number(port || 80), voices, voiceSet, dialectPorts };
     const mayRefuse = load !== null;
     const drainMs = hosts ? limits.drainMsMax : null;
-    await this.#load.call('begin', { target, seed, idleSockets, httpClients, mayRefuse, drainMs });
     const phases = phasesOf(this.#options, monitor.memoryAccess);
-    const { contexts, held } = await this.#populate(subject, phases.surge);
+    const populate = async (contexts: number): Promise<void> => {
+      const keys = await subject.keysFor(keysNeeded(contexts));
+      const clients = { contexts, idleSockets, httpClients };
+      await this.#load.call('populate', { target, seed, keys, ...clients, mayRefuse, drainMs });
+    };
+    const { contexts, held } = await this.#populate(populate, phases.surge);
     await this.#load.call('reset');
     subject.begin?.((isDisturbed) => this.#load.call('disturb', isDisturbed));
     this.#phase = 'warm-up';
@@ -116,18 +121,16 @@ export class Soak {
     const endedEarly = this.#isInterrupted;
 
     this.#phase = 'ending';
-    const { charges, counts, firstAudioMs } = await this.#load.call('stop');
+    const { charges, counts } = await this.#load.call('stop');
     const isAlive = this.#failure === null;
     const leftovers = isAlive ? await waitForLeftovers(() => subject.leftovers(monitor)) : null;
     const { threadRestarts } = await monitor.sample();
     monitor.stop();
-    const atEnd = subject.handles();
+    const atEnd = handles();
     this.#subject = null;
     const { end, store } = await subject.end(Object.keys(charges));
-    if (this.#last === null) throw new SoakError('the load never reported');
     const findings = {
-      counts: { ...counts, firstAudioMs, faults: this.#last.faults },
-      faults: this.#faults,
+      ...{ counts, faults: this.#faults },
       ...{ load, hosts },
       steps: this.#steps.filter(({ phase }) => phase === 'measured'),
       rests: this.#rests,
@@ -151,13 +154,10 @@ export class Soak {
 
   /** With the number of clients that was asked for, or that calibration finds. */
   async #populate(
-    subject: Subject,
+    populate: (contexts: number) => Promise<void>,
     surge: Phases['surge'],
   ): Promise<{ readonly contexts: number; readonly held: number | null }> {
     const { contexts: asked, load, remote, streams } = this.#options;
-    const populate = async (contexts: number): Promise<void> => {
-      await this.#load.call('populate', { contexts, keys: await subject.keysFor(keysNeeded(contexts)) });
-    };
     const look = async (ms: number): Promise<LoadTick> => {
       await this.#load.call('reset');
       await this.#wait(ms);
@@ -230,7 +230,6 @@ export class Soak {
   }
 
   async #onTick(tick: LoadTick): Promise<void> {
-    this.#last = tick;
     const phase = this.#phase;
     if (++this.#reports % reportsPerStep !== 0 || this.#monitor === null || phase === 'ending') return;
     const step = await this.#monitor.step(tick, phase);

@@ -1,45 +1,13 @@
 /** A client that streams over WebSockets: one life after the other, each as drawn. */
 import { ReadAhead } from '../rig/playback.js';
-import {
-  encodeFrame,
-  encodeMessage,
-  isGoingAway,
-  opcodes,
-  SocketClosedError,
-  SocketConnection,
-  type ServerFrame,
-} from '../rig/socket.js';
+import { isGoingAway, SocketClosedError, SocketConnection, type ServerFrame } from '../rig/socket.js';
 import { SoakClient } from './client.js';
 import { ContextRun } from './context-run.js';
-import { drawLife, type LifePlan, type WrongFrame } from './population.js';
+import { drawLife, type LifePlan } from './population.js';
 
 /** A stalling reader reads nothing for `stallMs` of every `stallEveryMs`. */
 const stallEveryMs = 12_000;
 const stallMs = 5_000;
-
-/** A frame that the service refuses, and the beginning of its error. */
-const wrongMessages: Readonly<Record<WrongFrame, { readonly frame: Buffer; readonly error: string }>> = {
-  'no-object': { frame: encodeMessage(['no frame']), error: 'invalid frame: ' },
-  'unknown-context': {
-    frame: encodeMessage({ send_text: 'Nobody hears this.', context_id: 'nobody' }),
-    error: 'unknown context_id: nobody',
-  },
-  'unknown-voice': {
-    frame: encodeMessage({ start_context: { voice_id: 'nobody', model_id: 'default' } }),
-    error: "Unknown voice 'nobody'",
-  },
-  'two-kinds': { frame: encodeMessage({ send_text: 'Both.', flush: true }), error: 'invalid frame: ' },
-  'wrong-format': {
-    frame: encodeMessage({
-      start_context: { voice_id: 'wren', model_id: 'default', response_format: { encoding: 'flac' } },
-    }),
-    error: 'invalid frame: ',
-  },
-  binary: {
-    frame: encodeFrame(Buffer.alloc(64, 7), { opcode: opcodes.binary }),
-    error: 'invalid frame: binary',
-  },
-};
 
 export class SocketClient extends SoakClient {
   readonly #runs = new Map<string, ContextRun>();
@@ -147,9 +115,8 @@ export class SocketClient extends SoakClient {
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
-      const { frame, error } = wrongMessages[provocation];
-      this.#provoked.push(error);
-      this.#connection?.write(frame);
+      this.#provoked.push(provocation.error);
+      this.#connection?.write(provocation.frame);
     }
     const id = `${this.name}.${index}`;
     const run = new ContextRun({

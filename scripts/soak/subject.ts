@@ -3,10 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../src/config.js';
-import { countHandles } from '../rig/process-facts.js';
 import { describeExit, freeDialectPorts, Service } from '../rig/service.js';
 import { makeMixedPacks } from '../voices/fixtures/mixed.js';
-import type { Handles, Leftovers, LogFindings, ServiceEnd, StoreFindings } from './invariants.js';
+import type { Leftovers, LogFindings, ServiceEnd, StoreFindings } from './invariants.js';
 import type { Monitor } from './monitor.js';
 import type { Remote, SoakOptions } from './options.js';
 import { otherKeysNeeded, type KeyRing } from './population.js';
@@ -27,7 +26,6 @@ export interface Subject {
   readonly failed: Promise<string>;
   /** What the soak does to it while it is loaded. */
   readonly begin?: (disturb: Disturb) => void;
-  handles(): Handles;
   /** Now, when all clients have left. */
   leftovers(monitor: Monitor): Promise<Leftovers>;
   log(): LogFindings | null;
@@ -53,7 +51,6 @@ export const remoteSubject = ({ keys, opsUrl, url }: Remote): Subject => ({
   failed: new Promise(() => undefined),
   // Filled evenly from both ends: no key has more than `clientsPerKey` + 1 clients.
   keysFor: () => Promise.resolve({ sockets: keys, http: keys.toReversed(), idle: keys[0]!, isShared: true }),
-  handles: () => null,
   leftovers: leftoversOf,
   log: () => null,
   end: () => Promise.resolve({ end: null, store: null }),
@@ -101,7 +98,6 @@ export const startOwn = async ({ load, streams, voiceSet }: SoakOptions): Promis
     dialectPorts: service.dialectPorts,
     keysFor: keyMaker((count) => service.makeKeys(count), streams),
     failed: service.exited.then((exit) => `the service ended with ${describeExit(exit)}`),
-    handles: () => countHandles(service.pid),
     leftovers: leftoversOf,
     log: () => logFindingsOf([service.log]),
     end: async (keys) => {

@@ -82,12 +82,11 @@ export class Neighbours {
     const dialectPorts = useDialects ? service.dialectPorts : {};
     const neighbours = new Neighbours(port, lateMsMax);
     try {
-      await neighbours.#load.call('begin', {
+      await neighbours.#load.call('populate', {
         target: { host: '127.0.0.1', port, dialectPorts, voices },
-        ...{ seed, idleSockets: 0, httpClients, mayFail, answerMsMax },
+        keys: { sockets, http, idle, isShared: false },
+        ...{ seed, contexts, idleSockets: 0, httpClients, mayFail, answerMsMax },
       });
-      const keys = { sockets, http, idle, isShared: false };
-      await neighbours.#load.call('populate', { contexts, keys });
       return neighbours;
     } catch (error) {
       neighbours.close();
@@ -99,8 +98,8 @@ export class Neighbours {
   async end(): Promise<NeighboursReport> {
     const endMs = performance.now() + heardMsMax;
     while (performance.now() < endMs && this.#heard === 0) await sleep(probeEveryMs);
-    const { counts, firstAudioMs } = await this.#load.call('stop');
-    const { audioMs, dryMsMax, failures, heard } = counts;
+    const { counts } = await this.#load.call('stop');
+    const { audioMs, dryMsMax, failures, firstAudioMs, heard } = counts;
     this.close();
     await this.#probing;
     const lateMs = Math.max(firstAudioMs.max, dryMsMax, this.#probeMsMax);
