@@ -215,6 +215,11 @@ export class ContextCheck {
     this.#refusedWords += words - this.#flushedWords;
     if (this.#parts.timestamps) this.#words.splice(0, words - this.#spokenWords);
     this.#spokenWords = words;
+    this.#mark(words, characters);
+  }
+
+  /** A flush has been answered. */
+  #mark(words: number, characters: number): void {
     this.#flushedMs = this.durationMs;
     this.#flushedCharacters = characters;
     this.#flushedWords = words;
@@ -255,9 +260,7 @@ export class ContextCheck {
     const isLong = spokenCharacters >= rateCharactersMin;
     if (isLong && msPerCharacter !== null && !isWithin(spokenMs / spokenCharacters, msPerCharacter))
       this.#fault('audio', `${spokenMs.toFixed(0)} ms of audio for ${spokenCharacters} characters`);
-    this.#flushedMs = this.durationMs;
-    this.#flushedCharacters = characters;
-    this.#flushedWords = words;
+    this.#mark(words, characters);
   }
 
   #onClosed(): void {

@@ -2,13 +2,10 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-interface Line {
-  readonly ends: readonly [Socket, Socket];
-}
-
 export class Cutter {
   readonly #server: Server;
-  readonly #lines = new Set<Line>();
+  /** The two ends of each. */
+  readonly #lines = new Set<readonly [Socket, Socket]>();
   /** What happens when the line is whole again: the ends of connections. */
   #deferred: (() => void)[] = [];
   #isCut = false;
@@ -37,14 +34,14 @@ export class Cutter {
   /** From now on nothing arrives, not even the end of a connection. */
   cut(): void {
     this.#isCut = true;
-    for (const { ends } of this.#lines) for (const end of ends) end.pause();
+    for (const line of this.#lines) for (const end of line) end.pause();
   }
 
   /** What was sent meanwhile arrives, as with TCP. */
   heal(): void {
     this.#isCut = false;
     this.#refuses = false;
-    for (const { ends } of this.#lines) for (const end of ends) end.resume();
+    for (const line of this.#lines) for (const end of line) end.resume();
     const deferred = this.#deferred;
     this.#deferred = [];
     for (const act of deferred) act();
@@ -53,7 +50,7 @@ export class Cutter {
   /** Resets all connections, and each new one until `heal`. */
   reset(): void {
     this.#refuses = true;
-    for (const { ends } of this.#lines) ends[0].resetAndDestroy();
+    for (const [client] of this.#lines) client.resetAndDestroy();
   }
 
   async close(): Promise<void> {
@@ -73,9 +70,9 @@ export class Cutter {
       return;
     }
     const database = connect({ path: this.target, allowHalfOpen: true });
-    const line: Line = { ends: [client, database] };
+    const line = [client, database] as const;
     this.#lines.add(line);
-    for (const [from, to] of [line.ends, [database, client]] as const) {
+    for (const [from, to] of [line, [database, client]] as const) {
       from.on('data', (bytes) => {
         if (this.delayMs === 0) to.write(bytes);
         else setTimeout(() => to.write(bytes), this.delayMs);

@@ -22,14 +22,6 @@ export interface Endpoint {
   readonly failed: RegExp;
 }
 
-/** The public one first. */
-export interface Endpoints {
-  /** Over HTTP, and Wyoming's. */
-  readonly requests: readonly [Endpoint, ...Endpoint[]];
-  /** Over WebSockets. */
-  readonly sockets: readonly [Endpoint, ...Endpoint[]];
-}
-
 export interface EndpointParts {
   readonly port: number;
   /** By name; all three. */
@@ -48,7 +40,15 @@ const overHttp = (name: string, port: number, request: Buffer): Endpoint => ({
   ...{ audio: HEAD_END, whole: '\r\n0\r\n\r\n', failed: /HTTP\/1\.1 [45]/ },
 });
 
-export const endpointsOf = ({ dialectPorts, format, key, port, text, voice }: EndpointParts): Endpoints => {
+/** @returns those over HTTP and Wyoming's, and those over WebSockets; the public one first */
+export const endpointsOf = ({
+  dialectPorts,
+  format,
+  key,
+  port,
+  text,
+  voice,
+}: EndpointParts): Record<'requests' | 'sockets', readonly [Endpoint, ...Endpoint[]]> => {
   const { elevenlabs = 0, openai = 0, wyoming = 0 } = dialectPorts;
   const timed = { timestamps: true };
   const speech = `/v1/text-to-speech/${voice}`;

@@ -61,12 +61,8 @@ const roleOf = (name: string, isMain: boolean): ThreadRole => {
   return name === threadNames.synthesis ? 'synthesis' : 'other';
 };
 
-const byRole = (value: (role: ThreadRole) => number): CpuTimes => ({
-  front: value('front'),
-  actor: value('actor'),
-  synthesis: value('synthesis'),
-  other: value('other'),
-});
+const byRole = (value: (role: ThreadRole) => number): Record<ThreadRole, number> =>
+  Object.fromEntries(threadRoles.map((role) => [role, value(role)])) as Record<ThreadRole, number>;
 
 /** After the name come the state and ten other fields, then user and system ticks; then those of children that have ended. */
 const ticksOf = (stat: string): readonly number[] =>
@@ -84,7 +80,7 @@ export const readCpuMsWithEnded = (pid: number): number | null => {
 
 /** Milliseconds of user and system time that the threads of the process have used so far. */
 export const readCpuTimes = (pid: number): CpuTimes | null => {
-  const times = { front: 0, actor: 0, synthesis: 0, other: 0 };
+  const times = byRole(() => 0);
   const folder = `/proc/${pid}/task`;
   try {
     for (const id of readdirSync(folder)) {
