@@ -153,25 +153,16 @@ export const record = async ({ target, text }: { target: Target; text: string })
   return frames;
 };
 
-export interface TogetherOrder {
-  readonly target: Target;
-  readonly text: string;
-  readonly contexts: number;
-  readonly rounds: number;
-}
-
-export interface Together {
-  /** First audio of one context that speaks alone, by round. */
-  readonly aloneMs: readonly number[];
-  /** First audio of each context when all begin at once, by round; the earliest first. */
-  readonly togetherMs: readonly (readonly number[])[];
-}
-
 /**
  * In each round one context of a WebSocket speaks alone, and then several at once. Each context speaks once: the listener of a
  * context that spoke before has audio in hand, and is not in a hurry.
  */
-export const speakTogether = async (order: TogetherOrder): Promise<Together> => {
+export const speakTogether = async (order: {
+  readonly target: Target;
+  readonly text: string;
+  readonly contexts: number;
+  readonly rounds: number;
+}) => {
   const { target, text, contexts, rounds } = order;
   const socket = new FrameSocket(target, keyOf(target, 0));
   let opened = 0;
@@ -198,8 +189,8 @@ export const speakTogether = async (order: TogetherOrder): Promise<Together> => 
   try {
     await socket.opened();
     await speak(contexts);
-    const aloneMs: number[] = [];
-    const togetherMs: number[][] = [];
+    /** First audio by round: of one context that speaks alone, and of each when all begin at once, the earliest first. */
+    const [aloneMs, togetherMs]: [number[], number[][]] = [[], []];
     for (let round = 0; round < rounds; round++) {
       aloneMs.push(...(await speak(1)));
       togetherMs.push(await speak(contexts));

@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { encodeRequest, exchange, HttpConnection, jsonOf, speechRequest } from '../rig/http.js';
-import { sumOf } from '../rig/statistics.js';
 import { Tally } from '../rig/tally.js';
 import { HttpStream, keyOf, wholeAudioMs, type Target } from './streams.js';
 
@@ -69,23 +68,10 @@ export const closedLoop = async (order: ThroughputOrder, isCut = false): Promise
 export const throughput = async (order: ThroughputOrder): Promise<number> =>
   (await closedLoop(order, true)).speechRatio;
 
-/** A whole file that arrived: how much speech, and when it was made. */
-export interface MadeFile {
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly audioMs: number;
-}
-
-/** Files come all at once, so those that begin before a time or end after it count by their share of it. */
-export const speechIn = (files: readonly MadeFile[], fromMs: number, toMs: number): number =>
-  sumOf(
-    files.map((file) => {
-      const insideMs = Math.min(file.toMs, toMs) - Math.max(file.fromMs, fromMs);
-      return insideMs <= 0 ? 0 : (file.audioMs * insideMs) / (file.toMs - file.fromMs);
-    }),
-  );
-
-/** The same with whole files (`POST /v1/tts`). The clients go on until each file that counts is there, so that all have the same company. */
+/**
+ * The same with whole files (`POST /v1/tts`). They come all at once, so those that begin before the measured time or end after it
+ * count by their share of it. The clients go on until each file that counts is there, so that all have the same company.
+ */
 export const wholeThroughput = async (order: ThroughputOrder): Promise<number> => {
   const { connections: count, durationMs, target, text } = order;
   const { format, voice } = target;
@@ -93,7 +79,7 @@ export const wholeThroughput = async (order: ThroughputOrder): Promise<number> =
   await Promise.all(connections.map((connection) => connection.opened()));
   const fromMs = performance.now() + warmUpMs;
   const toMs = fromMs + durationMs;
-  const files: MadeFile[] = [];
+  let audioMs = 0;
   const repeat = async (connection: HttpConnection, key: string, onDone: () => void): Promise<void> => {
     const bytes = encodeRequest(speechRequest({ key, text, voice, format, path: '/v1/tts' }));
     for (;;) {
@@ -102,7 +88,9 @@ export const wholeThroughput = async (order: ThroughputOrder): Promise<number> =
       let bodyBytes = 0;
       const status = await connection.ask(bytes, (piece) => (bodyBytes += piece.length));
       if (status !== 200) throw new Error(`the service answered ${status}`);
-      files.push({ fromMs: askedMs, toMs: performance.now(), audioMs: wholeAudioMs(format, bodyBytes) });
+      const endedMs = performance.now();
+      const insideMs = Math.min(endedMs, toMs) - Math.max(askedMs, fromMs);
+      if (insideMs > 0) audioMs += (wholeAudioMs(format, bodyBytes) * insideMs) / (endedMs - askedMs);
     }
   };
   try {
@@ -117,7 +105,7 @@ export const wholeThroughput = async (order: ThroughputOrder): Promise<number> =
   } finally {
     for (const connection of connections) connection.close();
   }
-  return speechIn(files, fromMs, toMs) / durationMs;
+  return audioMs / durationMs;
 };
 
 export interface WholesOrder {

@@ -1,4 +1,4 @@
-/** The load of a soak, a process of its own: all clients, driven by one timer, and a report every second. */
+/** The load of a soak, a process of its own: all clients, driven by one timer, and a report every five seconds. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Changes } from '../rig/changes.js';
 import { sendEvent, serveLoad, type LoadProcess } from '../rig/load-process.js';
@@ -13,7 +13,8 @@ import { dialectClientsOf, keyOfClient, keyOfHttpClient, type KeyRing } from './
 import { SocketClient } from './socket-client.js';
 
 const tickMs = 20;
-const reportMs = 1_000;
+/** The steps of the time series. */
+const reportMs = 5_000;
 /** Clients begin one after the other: a soak does not test how many can begin at once. */
 const spreadMsEach = 200;
 const spreadMsMax = 10_000;

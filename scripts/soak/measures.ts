@@ -68,7 +68,7 @@ export class Counts {
   cut = 0;
 }
 
-/** The load's report of a second. Faults are never reset. */
+/** The load's report. Faults are never reset. */
 export interface LoadTick extends Readonly<Counts> {
   readonly faults: Readonly<Record<FaultKind, number>>;
   readonly firstAudioMs: Quantiles;

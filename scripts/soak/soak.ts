@@ -22,8 +22,6 @@ import { remoteSubject, startOwn, type Subject } from './subject.js';
 
 /** Of the last number of clients that held, unless `--load` says otherwise. */
 const usualShare = 0.4;
-/** The load reports every second. */
-const reportsPerStep = 5;
 
 const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
@@ -39,13 +37,11 @@ export class Soak {
   readonly #faults: Fault[] = [];
   readonly #steps: Step[] = [];
   readonly #rests: AtRest[] = [];
-  readonly #interrupted = Promise.withResolvers<undefined>();
-  #isInterrupted = false;
+  readonly #interrupted = new AbortController();
   #failure: string | null = null;
   #subject: Subject | null = null;
   #monitor: Monitor | null = null;
   #phase: Phase = 'calibration';
-  #reports = 0;
 
   /** @param say writes a line about the course of the soak */
   constructor(options: SoakOptions, say: (line: string) => void) {
@@ -59,8 +55,7 @@ export class Soak {
 
   /** Ends the soak now, with a report. Idempotent. */
   interrupt(): void {
-    this.#isInterrupted = true;
-    this.#interrupted.resolve(undefined);
+    this.#interrupted.abort();
   }
 
   /** @throws {SoakError} before it begins, where it cannot run */
@@ -118,7 +113,7 @@ export class Soak {
     // Counts go on: a fault in the warm-up breaks an invariant too.
     this.#phase = 'measured';
     const measuredMs = await this.#measure(minutes * 60_000, phases.rests);
-    const endedEarly = this.#isInterrupted;
+    const endedEarly = this.#interrupted.signal.aborted;
 
     this.#phase = 'ending';
     const { charges, counts } = await this.#load.call('stop');
@@ -183,12 +178,9 @@ export class Soak {
 
   /** @returns how long it has waited */
   async #wait(ms: number): Promise<number> {
-    if (this.#isInterrupted) return 0;
+    const { signal } = this.#interrupted;
     const beganMs = performance.now();
-    const timer = new AbortController();
-    const slept = sleep(ms, undefined, { signal: timer.signal }).catch(() => undefined);
-    await Promise.race([slept, this.#interrupted.promise]);
-    timer.abort();
+    await sleep(ms, undefined, { signal }).catch(() => undefined);
     return performance.now() - beganMs;
   }
 
@@ -206,7 +198,7 @@ export class Soak {
 
   /** No client speaks for a while. */
   async #rest(goesOn: boolean): Promise<void> {
-    if (this.#isInterrupted) return;
+    if (this.#interrupted.signal.aborted) return;
     this.#phase = 'rest';
     await this.#load.call('rest');
     const memory = (await this.#monitor?.memoryAtRest()) ?? null;
@@ -231,7 +223,7 @@ export class Soak {
 
   async #onTick(tick: LoadTick): Promise<void> {
     const phase = this.#phase;
-    if (++this.#reports % reportsPerStep !== 0 || this.#monitor === null || phase === 'ending') return;
+    if (this.#monitor === null || phase === 'ending') return;
     const step = await this.#monitor.step(tick, phase);
     this.#steps.push(step);
     const { atMs, pssBytes, speechPerSecond, streams } = step;
