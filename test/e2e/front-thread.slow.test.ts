@@ -14,15 +14,7 @@ const lists = async (): Promise<number> => {
   const connection = new HttpConnection({ port: service.port });
   const bytes = encodeRequest({ path: '/v1/tts/speakers', key: service.key });
   let answered = 0;
-  for (let i = 0; i < REQUESTS; i++)
-    await new Promise<void>((resolve, reject) => {
-      connection.request(bytes, {
-        onHead: (status) => (answered += status === 200 ? 1 : 0),
-        onBody: () => undefined,
-        onEnd: resolve,
-        onError: reject,
-      });
-    });
+  for (let i = 0; i < REQUESTS; i++) if ((await connection.ask(bytes)) === 200) answered++;
   connection.close();
   return answered;
 };
