@@ -31,8 +31,6 @@ const restMs = 40;
 /** A tick of the real-time listeners; what they notice late is less than this. */
 const tickMs = 10;
 
-const nowMs = (): number => performance.now();
-
 /** Reads no more of pcm than it needs; of a codec all, because its decoder would disturb what is measured. */
 const firstAudioOf = async (target: Target, key: string, text: string): Promise<FirstAudio> => {
   const decoder = decoderOf(target.format);
@@ -49,9 +47,9 @@ const firstAudioOf = async (target: Target, key: string, text: string): Promise<
         if (figures !== null) resolve(figures);
         return figures !== null;
       };
-      const startedMs = nowMs();
+      const startedMs = performance.now();
       stream.request(text, {
-        onBody: (piece) => probe.push(piece, nowMs() - startedMs),
+        onBody: (piece) => probe.push(piece, performance.now() - startedMs),
         onAudio: () => {
           if (isPcm) review();
         },
@@ -109,7 +107,7 @@ let endsListeningMs = Infinity;
 
 /** Ends `listen` before its time. */
 const endListening = (): void => {
-  endsListeningMs = nowMs();
+  endsListeningMs = performance.now();
 };
 
 /** Listeners that read at the speed of playback and ask again when they have heard everything. */
@@ -124,14 +122,15 @@ const listen = async (order: ListenersOrder): Promise<Heard> => {
     return new Listener(stream, text, decoder);
   });
   await Promise.all(listeners.map(({ stream }) => stream.connection.opened()));
-  const startedMs = nowMs();
+  const startedMs = performance.now();
   endsListeningMs = startedMs + spreadMs + durationMs;
   let started = 0;
   let endGauge: (() => FrameCost) | null = null;
-  while (nowMs() < endsListeningMs) {
-    const elapsedMs = nowMs() - startedMs;
-    while (started < count && (started * spreadMs) / count <= elapsedMs) listeners[started++]!.start(nowMs());
-    const tickStartMs = nowMs();
+  while (performance.now() < endsListeningMs) {
+    const elapsedMs = performance.now() - startedMs;
+    while (started < count && (started * spreadMs) / count <= elapsedMs)
+      listeners[started++]!.start(performance.now());
+    const tickStartMs = performance.now();
     for (const listener of listeners) listener.tick(tickStartMs);
     if (elapsedMs >= spreadMs) endGauge ??= gaugeFrames(watchedPid, sockets);
     await sleep(tickMs);
@@ -173,9 +172,9 @@ const probe = async ({ everyMs, target }: { target: Target; everyMs: number }): 
   probing = true;
   while (probing) {
     await sleep(everyMs);
-    const askedMs = nowMs();
+    const askedMs = performance.now();
     await connection.ask(bytes);
-    longestMs = Math.max(longestMs, nowMs() - askedMs);
+    longestMs = Math.max(longestMs, performance.now() - askedMs);
   }
   connection.close();
   return longestMs;

@@ -306,14 +306,15 @@ class OverloadRun {
     return runs;
   }
 
-  /** Connections that open and ask in the same moment: none may be lost. */
+  /** Connections that open and ask in the same moment: none may be lost. What the client takes is no other program's. */
   #runBurst(): Promise<CrowdFigures> {
     const count = this.#timing.burstConnections;
-    return this.#crowd('burst', this.#subjects.refusing, count, {
+    const order = {
       mayRefuseHandshakes: true,
       arrivals: arrivalsAtOnce(count, 1, 0, textCount),
       ...{ warmUpMs: 0, durationMs: 1, drainMsMax: burstMsMax },
-    });
+    };
+    return this.#crowd('burst', this.#subjects.refusing, count, order, false);
   }
 
   get #warmUp(): Times {
@@ -335,7 +336,7 @@ class OverloadRun {
     return drawArrivals(drawSeed, (listeners * 1000) / this.#meanMs, warmUpMs + durationMs, textCount);
   }
 
-  /** @param isAlone no other programs of this bench run beside it */
+  /** @param isAlone whether what else takes CPU time is other programs */
   async #crowd(
     name: string,
     { service, target }: Subject,
