@@ -50,7 +50,7 @@ export const addressCases: Readonly<Record<string, readonly Case[]>> = {
       'example dot com slash blog slash two zero two four slash zero five slash news dot H T M L',
     ],
     ['end.Next and so.on', 'end.Next and so.on'],
-    ['and/or, he/she', 'and/or, he/she'],
+    ['on/off, in/out', 'on/off, in/out'],
     ['note:this is it', 'note:this is it'],
     ['http:// is a scheme', 'http:// is a scheme'],
     ['jane@example', 'jane@example'],

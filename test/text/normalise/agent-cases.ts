@@ -52,6 +52,11 @@ export const agentCases: Readonly<Record<string, readonly Case[]>> = {
     ],
     ['b/w 3 and 5, utilities incl.', 'between three and five, utilities included.'],
   ],
+  'strokes between words': [
+    ['He/she said yes/no and/or so, w/o .NET.', 'he or she said yes or no and or so, without dot net.'],
+    ['10 a.m. EST / 7 a.m. PST', 'ten a.m EST \u2060, seven a.m PST'],
+    ['rm -rf / now', 'rm -rf / now'],
+  ],
   'scores of ten': [
     ['I give it 9/10.', 'I give it nine out of ten.'],
     ['9/10 of a mile', 'nine tenths of a mile'],

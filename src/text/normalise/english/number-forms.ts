@@ -16,6 +16,7 @@ import {
   withPoint,
 } from './numbers.js';
 import { decadeOf } from './years.js';
+import { silentForm } from '../../replacements.js';
 import { isInSum, signOf, termOf } from '../sums.js';
 import { partsOfVulgar, type Reading, type Rule, say, sayIf, type Tokens, wordTable } from '../tokens.js';
 
@@ -126,7 +127,9 @@ export const fractions: Rule = (tokens, at) => {
 
 const alone = wordTable(`
   &: and; @: at; +: plus; =: equals; %: percent; ×: times; ÷: divided by; ±: plus or minus; ≈: is about; w/: with;
-  w/o: without; w/i: within; b/c: because; b/w: between; >=: is at least; <=: is at most; !=: is not; ==: equals
+  w/o: without; w/i: within; b/c: because; b/w: between; >=: is at least; <=: is at most; !=: is not; ==: equals;
+  and/or: and or; yes/no: yes or no; he/she: he or she; she/he: she or he; s/he: she or he; his/her: his or her; him/her: him or her;
+  .net: dot net; asp.net: A S P dot net
 `);
 
 const operators = wordTable(`
@@ -211,8 +214,11 @@ export const signs: Rule = (tokens, at) => {
   const operation = inSum(tokens, at);
   if (operation !== null) return operation;
   if (/^[x×]$/.test(core)) return cross(tokens, at);
-  const word = alone.get(core);
-  if (word !== undefined) return core === raw ? say(word) : null;
+  const word = alone.get(core.toLowerCase());
+  if (word !== undefined) return core === raw || /\p{L}/u.test(core) ? say(word) : null;
+  // "ten EST / seven PST"
+  if (raw === '/' && /^\p{L}+$/u.test(tokens.previous(at)?.core ?? '') && tokens.following(at) !== undefined)
+    return { parts: [{ core: silentForm, tail: ',' }] };
   const [, things, rate = ''] = /^([a-z]{3,9}s)\/([a-z]{2,5})$/.exec(core) ?? [];
   const per = things === undefined || !/\d$/.test(tokens.previous(at)?.core ?? '') ? null : rateOf(rate);
   if (per !== null) return say(`${things} per ${per}`);
