@@ -22,7 +22,7 @@ export const measureDialects = async (target: Target, service: Service): Promise
   const { keys, port, voice } = target;
   const format = { encoding: 'pcm', sampleRateHz: SAMPLE_RATE_HZ } as const;
   const parts = { port, dialectPorts, key: keys[0]!, voice, text: sentence, format };
-  const kinds = Object.values(endpointsOf(parts)) as (readonly [Endpoint, ...Endpoint[]])[];
+  const kinds = Object.values(endpointsOf(parts));
   const figures = new Map<Endpoint, number[]>(kinds.flat().map((endpoint) => [endpoint, []]));
   for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++)
     for (const [endpoint, times] of figures) {
