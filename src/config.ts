@@ -261,6 +261,10 @@ const storeUrl = (env: Environment): string | null => {
     throw new ConfigError(
       'STORE_URL must be the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST/DATABASE',
     );
+  const { hash, pathname, search } = new URL(url);
+  // The rest of the password would count as part of the place, which the log shows.
+  if (hash !== '' || `${pathname}${search}`.includes('@'))
+    throw new ConfigError('STORE_URL has #, ? or / in its password: write them as %23, %3F and %2F');
   return url;
 };
 

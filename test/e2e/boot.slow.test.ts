@@ -72,6 +72,13 @@ void t.test('without the folder of voices the start fails, and names it', async 
 void t.test('a variable with a wrong value: the line says what to change', (t) => {
   for (const env of [{ SOCKETS_PER_KEY: '0' }, { PACKS_LOADED_MAX: '1' }, { SOCKETS_MAX: 'many' }])
     t.throws(() => readConfig(env), { message: `${Object.keys(env)[0]} must be a whole number` });
+  for (const password of ['12#rest', '12/rest', '12?rest', 'two#words'])
+    t.throws(() => readConfig({ STORE_URL: `postgres://u:${password}@host/db` }), {
+      // The error must not show it.
+      message: /^STORE_URL (?!.*(?:rest|words))/,
+    });
+  const url = 'postgres://u:12%23rest@host/db?host=/run/postgresql';
+  t.equal(readConfig({ STORE_URL: url }).storeUrl, url);
   t.end();
 });
 
