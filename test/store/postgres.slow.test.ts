@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { createConnection, createServer } from 'node:net';
+import { createConnection, createServer, type Socket } from 'node:net';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream';
 import t, { type Test } from 'tap';
@@ -82,18 +82,35 @@ if (hasPostgres()) {
     return { name, url, driver, settled };
   };
 
-  /** A way to the server that counts the bytes of its answers. */
-  const countAnswers = async (t: Test) => {
+  /**
+   * Another way to the server.
+   * @param listen to a new connection, before its first bytes
+   */
+  const wayTo = async (
+    t: Test,
+    url: string,
+    listen: (near: Socket, far: Socket) => void,
+  ): Promise<string> => {
     const host = temporaryFolder(t);
-    let bytes = 0;
-    const counter = createServer((near) => {
+    const way = createServer((near) => {
       const far = createConnection(server.socket);
-      far.on('data', (answer) => (bytes += answer.length));
+      listen(near, far);
       pipeline(near, far, near, () => undefined);
     }).listen(join(host, basename(server.socket)));
-    t.teardown(() => counter.close());
-    await once(counter, 'listening');
-    return { host, answered: () => bytes };
+    t.teardown(() => way.close());
+    await once(way, 'listening');
+    const led = new URL(url);
+    led.searchParams.set('host', host);
+    return led.href;
+  };
+
+  /** A way that counts the bytes of the answers. */
+  const countAnswers = async (t: Test, url: string) => {
+    let bytes = 0;
+    const counted = await wayTo(t, url, (_, far) => {
+      far.on('data', (answer: Buffer) => (bytes += answer.length));
+    });
+    return { counted, answered: () => bytes };
   };
 
   const createNone = async () => createOn(await server.database());
@@ -347,14 +364,12 @@ if (hasPostgres()) {
     'what was answered is not answered again while an older transaction runs, in any database',
     async (t) => {
       const { name, url } = await withKey(t);
-      const { host, answered } = await countAnswers(t);
+      const { counted, answered } = await countAnswers(t, url);
       const other = (await server.database()).name;
       const slow = server.execute(other, `BEGIN; SELECT pg_current_xact_id(); SELECT pg_sleep(5); COMMIT`);
       const sleeping = `SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'`;
       t.ok(await until(async () => (await server.execute(name, sleeping)).length > 0));
-      const counted = new URL(url);
-      counted.searchParams.set('host', host);
-      const reader = (await postgresStore(counted.href, temporaryFolder(t), limits).openReader(
+      const reader = (await postgresStore(counted, temporaryFolder(t), limits).openReader(
         1,
       )) as RefreshedReader;
       t.teardown(() => reader.close());
@@ -374,6 +389,36 @@ if (hasPostgres()) {
       await slow;
     },
   );
+
+  t.test('a store of a dump of another cluster: each row is answered once, and a change again', async (t) => {
+    const { administration, driver, name, url, key, hash } = await withKey(t);
+    const { counted, answered } = await countAnswers(t, url);
+    // What pg_restore leaves: it copies the rows before there are triggers, and this cluster is younger.
+    await server.execute(
+      name,
+      `SET session_replication_role = replica;
+       INSERT INTO syrinx.api_keys (hash, prefix, account_id, created_at_ms)
+       SELECT sha256(place::text::bytea), 'svc_sk_', 1, 0 FROM generate_series(1, 500) AS place;
+       UPDATE syrinx.accounts SET changed = '9999999999'; UPDATE syrinx.api_keys SET changed = '9999999999'`,
+    );
+    const open = async () =>
+      (await postgresStore(counted, temporaryFolder(t), limits).openReader(1)) as RefreshedReader;
+    const readers = await Promise.all([open(), open()]);
+    t.teardown(async () => {
+      for (const reader of readers) await reader.close();
+    });
+    const before = answered();
+    t.ok(before > 2 * 500 * 50, `${before} bytes have the keys`);
+    for (const reader of readers) await reader.refresh();
+    const again = answered() - before;
+    t.ok(again < 4_000, `${again} bytes`);
+    await administration.revoke(key);
+    for (const reader of readers) await untilHolds(() => reader.findActiveKey({ hash }) === null);
+    const rows = 'SELECT xmin FROM syrinx.api_keys ORDER BY id';
+    const known = await server.execute(name, rows);
+    await (await driver.openReader(2)).close();
+    t.same(await server.execute(name, rows), known, 'a further start writes nothing');
+  });
 
   t.test('a database that stops: nothing is admitted after a second, and nothing is lost', async (t) => {
     const { driver } = await withKey(t);

@@ -48,6 +48,14 @@ const checkEncoding = async (session: Session, url: string): Promise<void> => {
     );
 };
 
+/** Of a dump of another cluster: no row here has a transaction that is still to come. A reader takes such a row for new at each poll. */
+const isForeign = 'changed >= pg_snapshot_xmax(pg_current_snapshot())';
+const stampForeign = ['accounts', 'api_keys']
+  .map((table) => `UPDATE ${SCHEMA}.${table} SET changed = pg_current_xact_id() WHERE ${isForeign}`)
+  .join('; ');
+
+const findForeign = `SELECT 1 FROM accounts WHERE ${isForeign} UNION ALL SELECT 1 FROM api_keys WHERE ${isForeign} LIMIT 1`;
+
 /**
  * @param create whether to create the tables if there are none
  * @throws {StoreError} there are none, or they are of a newer version
@@ -70,8 +78,9 @@ const prepare = async (
       'missing',
       `There is no store in ${shownUrl(url)}: start the service once, or correct STORE_URL`,
     );
-  if (version === VERSION) return;
-  if (version === 0) await checkEncoding(await connection.session(), url);
+  const session = await connection.session();
+  if (version === VERSION && (!create || (await session.query(findForeign)).length === 0)) return;
+  if (version === 0) await checkEncoding(session, url);
   // It may read a long history.
   const patient = new PostgresConnection(url, {
     bounds: { ...bounds, storeAnswerMsMax: 0 },
@@ -87,6 +96,7 @@ const prepare = async (
       const from = await versionOf(patient);
       for (const script of migrations.slice(from)) await session.query(script);
       await session.query(`DELETE FROM ${SCHEMA}.version; INSERT INTO ${SCHEMA}.version VALUES (${VERSION})`);
+      await session.query(`SELECT pg_advisory_xact_lock(${ACTS_LOCK}); ${stampForeign}`);
     });
   } finally {
     await patient.close();
