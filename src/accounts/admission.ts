@@ -50,6 +50,7 @@ export const phrases: Readonly<Record<LedgerFault, string>> = {
   foreign: 'another program’s database is in the place of the store',
   newer: 'the store is of a newer version of this program',
   unreachable: 'the database of the store cannot be reached, or does not answer in time',
+  uncertain: 'the database of the store did not say whether the change was made',
   barred: 'this process was declared dead by an operator or another service: restart it',
   unfit: 'the store does not take one of the values',
   unusable: 'the store refuses to work: see the log',

@@ -7,6 +7,7 @@ import type { StorePlace } from '../store/driver.js';
 import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from '../store/store.js';
 import {
   AdministrationError,
+  CHECK_FIRST,
   conflict,
   StoreError,
   type KeyProperties,
@@ -448,7 +449,8 @@ const refusalOf = (error: unknown): Outcome => {
     if (error.fault === 'unfit')
       return { ok: false, refusal: { code: 'badRequest', message: UNFIT }, reason: null };
     const [first = '', ...rest] = phrases[error.fault];
-    const remedy = passing.includes(error.fault) ? 'Try again in a moment.' : 'An operator must repair it.';
+    const repair = passing.includes(error.fault) ? 'Try again in a moment.' : 'An operator must repair it.';
+    const remedy = error.fault === 'uncertain' ? CHECK_FIRST : repair;
     const message = `${first.toUpperCase()}${rest.join('')}. ${remedy}`;
     return { ok: false, refusal: { code: 'unavailable', message }, reason: error.message };
   }

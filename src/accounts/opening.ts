@@ -33,7 +33,7 @@ export interface OpeningParts {
 const isAway = (driver: StoreDriver, error: unknown): error is StoreError =>
   driver.share !== undefined &&
   error instanceof StoreError &&
-  (error.fault === 'unreachable' || error.fault === 'busy');
+  ['unreachable', 'uncertain', 'busy'].includes(error.fault);
 
 /**
  * Opening checks the store before anything is written to it. It waits for a database that is away, without a limit: the next

@@ -13,6 +13,7 @@ import { nodeEndpoint } from '../comlink-node.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { StorePlace } from '../store/driver.js';
+import { CHECK_FIRST } from '../store/faults.js';
 import type { Pronouncing } from '../threads/messages.js';
 import { ConsoleRefusal } from './refusal.js';
 
@@ -139,9 +140,7 @@ class AdministrationThread {
       this.#restarts += 1;
       this.#options.log.error({ reason }, 'the administration thread ended');
     }
-    const error = unavailable(
-      'The console was interrupted. Check whether the change was made, then try again.',
-    );
+    const error = unavailable(`The console was interrupted. ${CHECK_FIRST}`);
     for (const fail of [...this.#underWay]) fail(error);
   }
 

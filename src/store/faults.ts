@@ -19,11 +19,16 @@ export type StoreFault =
   | 'held'
   /** The database cannot be reached, or does not answer in time. */
   | 'unreachable'
+  /** The database did not answer a commit: the act may be done. */
+  | 'uncertain'
   /** This process was declared dead: others may spend its credit. */
   | 'barred'
   /** A value of the act is none that the database takes. The store itself can be used. */
   | 'unfit'
   | 'unusable';
+
+/** To whoever asked for an act that may be done. */
+export const CHECK_FIRST = 'Check whether the change was made before you try again.';
 
 /** The store cannot be used. The message is one line that names the store and the remedy. */
 export class StoreError extends Error {

@@ -8,6 +8,7 @@ import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream';
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
+import { ConsoleDesk } from '../../src/accounts/console-calls.js';
 import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
 import { hashKey } from '../../src/accounts/keys.js';
 import { Sessions } from '../../src/accounts/sessions.js';
@@ -27,6 +28,7 @@ import {
   type StoreDriver,
   type StoreReader,
 } from '../../src/store/store.js';
+import { noWebhooks, signedIn, wordsWith } from '../support/console-desk.js';
 import { hasPostgres, startPostgres } from '../support/postgres.js';
 import { eventually, pause, until } from '../support/waiting.js';
 import { storeSuite } from './suite.js';
@@ -682,6 +684,75 @@ if (hasPostgres()) {
     await (await openStore(driver, limits, log)).close();
     t.equal((await server.execute(name, living)).length, 0);
     t.strictSame(leftJournals(dataDir), []);
+  });
+
+  t.test('an act whose commit has no answer says that it may be done, and is done once', async (t) => {
+    const { driver, name, url } = await withKey(t);
+    let loses: 'acts' | 'reads' | 'nothing' = 'nothing';
+    let lose = (_: Socket): void => undefined;
+    /** A way that loses answers to commits, which the database has done. */
+    const lossy = await wayTo(t, url, (near, far) => {
+      let begun = '';
+      let isCommit = false;
+      near.on('data', (asked: Buffer) => {
+        if (asked.includes('BEGIN')) begun = asked.includes('READ ONLY') ? 'reads' : 'acts';
+        isCommit = asked.includes('COMMIT\0');
+      });
+      far.on('data', () => {
+        if (isCommit && begun === loses) lose(near);
+      });
+    });
+    const hasty = { ...limits, storeAnswerMsMax: 2_000 };
+    const distant = postgresStore(lossy, temporaryFolder(t), hasty);
+    const [store, near] = [await distant.administer(false), await driver.administer(false)];
+    t.teardown(() => Promise.all([store.close(), near.close()]));
+    const words = wordsWith(() => null);
+    const desk = new ConsoleDesk(distant, hasty, words, noWebhooks);
+    t.teardown(() => desk.close());
+    const by = await signedIn(near);
+    const administration = new Administration(store);
+    const balance = async () => (await near.read(async (view) => view.findAccount({ name: 'ada' })))?.balance;
+
+    loses = 'acts';
+    const ways = { cut: (way: Socket) => void way.destroy(), silence: (way: Socket) => way.cork() };
+    let expected = 100;
+    for (const [way, its] of Object.entries(ways)) {
+      lose = its;
+      await t.rejects(
+        administration.credit('ada', 5),
+        { fault: 'uncertain', message: /not known whether the change was made.*Check/ },
+        way,
+      );
+      t.equal(await balance(), (expected += 5), way);
+    }
+    t.match(await desk.run('credit', [by, { accountId: 1, credits: 5 }]), {
+      ok: false,
+      refusal: { code: 'unavailable', message: /Check whether the change was made/ },
+      reason: /did not answer/,
+    });
+    t.equal(await balance(), 115, 'the console does it once');
+
+    loses = 'reads';
+    lose = ways.cut;
+    await t.rejects(
+      store.read((view) => view.countLinks()),
+      { fault: 'unreachable', message: /cannot be used/ },
+      'a read changes nothing',
+    );
+    const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'`;
+    const act = store.transact(async (transaction) => {
+      await transaction.grant(1, 5, Date.now());
+      await server.execute(name, terminate);
+      return transaction.countLinks();
+    });
+    await t.rejects(
+      act,
+      { fault: 'unreachable', message: /cannot be used/ },
+      'it was lost before its commit',
+    );
+    t.equal(await balance(), 115);
+    await administration.credit('ada', 5);
+    t.equal(await balance(), 120);
   });
 
   t.test('errors name the database and the remedy, and never the password', async (t) => {

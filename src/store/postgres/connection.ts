@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import pg from 'pg';
 import type { Bounds } from '../../limits.js';
 import type { Sql, SqlValue } from '../sql/sql.js';
-import { StoreError, type StoreFault } from '../store.js';
+import { CHECK_FIRST, StoreError, type StoreFault } from '../store.js';
 import { SCHEMA } from './schema.js';
 
 export type PostgresBounds = Pick<
@@ -248,16 +248,24 @@ export class PostgresConnection {
    * Runs `work` as one transaction. If `work` throws, nothing has changed.
    *
    * @param begin its first statements
+   * @throws {StoreError} `uncertain`: its commit has no answer, so it may be done
    */
   async transact<T>(begin: string, work: (sql: Session) => Promise<T>): Promise<T> {
     const session = await this.session();
+    let mayBeDone = false;
     try {
       await session.query(begin);
       const result = await work(session);
+      mayBeDone = begin !== SNAPSHOT && !session.isLost;
       await session.query('COMMIT');
       return result;
     } catch (error) {
       if (!session.isLost) await session.query('ROLLBACK').catch(() => session.drop());
+      else if (mayBeDone)
+        throw new StoreError(
+          'uncertain',
+          `It is not known whether the change was made: the store ${shownUrl(this.#url)} did not answer. ${CHECK_FIRST}`,
+        );
       throw error;
     }
   }
