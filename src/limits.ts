@@ -200,7 +200,7 @@ export const limits = {
   socketHearingMsMax: 600_000,
   /** Milliseconds of silence before the first ping, and between pings. */
   socketPingMs: 20_000,
-  /** Milliseconds without speech after which a WebSocket gives its slot back. */
+  /** Milliseconds without speech after which a WebSocket, or a text of Wyoming, gives its slot and credit back. */
   slotIdleMsMax: 2_000,
   /** Milliseconds until WebSockets and texts on HTTP of a key that was revoked, has expired or is suspended end. */
   keyRecheckMsMax: 800,

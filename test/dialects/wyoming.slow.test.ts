@@ -260,13 +260,18 @@ t.test(
   'a drain lets speech end, and another service takes the port, whose use an account pays until its credit ends',
   async (t) => {
     const port = service.dialectPorts['wyoming'] ?? 0;
-    const [client, idle] = [await opened(), await opened()];
+    const [client, idle, held] = [await opened(), await opened(), await opened()];
+    for (const silent of [idle, held]) silent.send('synthesize-start');
+    held.send('synthesize-chunk', { text: 'And then' });
     client.send('synthesize', { text: SENTENCE });
     await client.until('audio-chunk');
     service.signal('SIGTERM');
     await service.untilLogged('stopping');
+    const stopMs = performance.now();
     t.equal((await client.until('audio-stop')).at(-1)?.type, 'audio-stop');
     t.match(await service.exited, { code: 0 });
+    const waitedMs = performance.now() - stopMs;
+    t.ok(waitedMs < 15_000, `a text that nobody ends does not hold the stop: ${Math.round(waitedMs)} ms`);
     await idle.untilClosed();
 
     const { dataDir } = service;
@@ -276,6 +281,11 @@ t.test(
       ...{ DATA_DIR: dataDir, WYOMING_ALLOW: '127.0.0.1,10.0.0.0/8' },
     };
     const charged = await startService(t, env, SCRIPTED);
+    const blank = await WyomingClient.open(port);
+    blank.send('synthesize-start');
+    blank.send('synthesize-chunk', { text: ' '.repeat(60) });
+    blank.send('ping');
+    await blank.until('pong');
     const again = await WyomingClient.open(port);
     again.send('synthesize', { text: SENTENCE });
     await again.until('audio-stop');
@@ -288,6 +298,7 @@ t.test(
       ...{ address: '127.0.0.2', refusal: 'addressNotAllowed' },
     });
     t.strictSame(charged.log.errorLines, []);
+    blank.close();
     t.match(await charged.stop(), { code: 0 });
   },
 );

@@ -16,6 +16,7 @@ import typia from 'typia';
 import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { Admission } from '../../accounts/admission.js';
 import { voicesOf } from '../../accounts/keys.js';
+import type { Slots } from '../../accounts/lease.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { settingsOf, type SpeechSettings } from '../../api/speech-settings.js';
 import { errors, type ErrorCode, type ErrorRow } from '../../errors.js';
@@ -32,6 +33,7 @@ import { FirstAudio } from '../../speech/first-audio.js';
 import type { Speech, SpeechContext } from '../../speech/speech.js';
 import type { ActiveKey } from '../../store/store.js';
 import { codePointCount } from '../../text/code-points.js';
+import { isBlank } from '../../text/words.js';
 import type { Frame } from '../../threads/messages.js';
 import { encodeEvent, EventFault, EventReader, type WyomingEvent } from './events.js';
 import { infoOf, voiceFor, type WantedVoice } from './info.js';
@@ -56,6 +58,8 @@ export interface ConnectionParts {
   readonly payer: PlaygroundKey;
   /** Of the client: see `networkOf`. */
   readonly network: string;
+  /** Texts with a context, by network: a silent one keeps its context, and not its slot. */
+  readonly texts: Slots;
   readonly isDraining: () => boolean;
 }
 
@@ -119,6 +123,8 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
   beat(nowMs: number): void {
     const { readerStallMsMax, socketSilenceMsMax, wyomingHeldMsMax, wyomingIdleMsMax } =
       this.parts.services.bounds;
+    this.#guard(() => this.#utterance?.beat(nowMs));
+    if (this.#isClosed) return;
     // A paused socket does not report that its client has gone. Without this end, the service would handle all that it sent before.
     if (!this.#isHeld) this.#keptUpMs = nowMs;
     else if (nowMs - this.#keptUpMs >= wyomingHeldMsMax) {
@@ -133,7 +139,7 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     // Between two events a client may rest; within one it may not.
     const isResting = this.#utterance === null && !this.#reader.isMidEvent;
     const idleMsMax = isResting ? wyomingIdleMsMax : socketSilenceMsMax;
-    if (nowMs - this.#busyMs >= idleMsMax) this.#close('silent');
+    if (nowMs - (this.#utterance?.wordsMs ?? this.#busyMs) >= idleMsMax) this.#close('silent');
   }
 
   /** Ends it now. Idempotent. */
@@ -185,7 +191,10 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
   get #mayRead(): boolean {
     const utterance = this.#utterance;
     return (
-      !this.#isClosed && !this.#isAnswering && utterance?.isEnding !== true && utterance?.isWaiting !== true
+      !this.#isClosed &&
+      !this.#isAnswering &&
+      utterance?.isEnding !== true &&
+      (utterance?.waiting ?? null) === null
     );
   }
 
@@ -284,7 +293,6 @@ export class WyomingConnection implements Pulsed, Inlet, Waiting {
     const settings = settingsOf({ voiceId, normalizesByDefault: true }, payer.key.speaking);
     const utterance = new Utterance(this, payer.key, settings, route);
     this.#utterance = utterance;
-    utterance.begin();
     if (text === undefined) return;
     utterance.text(text);
     utterance.end();
@@ -376,12 +384,20 @@ type Refused = Exclude<ErrorCode, 'internal'>;
 /**
  * One text that the service speaks for a connection: whole, or in pieces as they arrive.
  *
- *   open --text*--> --end--> ending --(socket has the last event)--> over
+ *   open --words--> begun --end--> ending --(socket has the last event)--> over;   open --end--> ending
  *   open, ending --(refused, fault)--> over   error;  any --(client gone, dropped)--> over   nothing
+ *
+ * Its first words open its context, take slot and credit, and put it in flight. A silent one gives both back; a drain ends it.
  */
 class Utterance implements InFlight {
   readonly route: string;
   readonly sender: { readonly queuedBytes: number };
+  /** When words last came or were spoken. At first: when it was opened. */
+  wordsMs: number;
+  /** Its text is complete. */
+  isEnding = false;
+  /** For credit that the database reserves. */
+  waiting: CreditWait | null = null;
   readonly #connection: WyomingConnection;
   readonly #parts: ConnectionParts;
   readonly #key: ActiveKey;
@@ -393,24 +409,24 @@ class Utterance implements InFlight {
   readonly #lease: SocketLease;
   readonly #use: KeyUse;
   #context: SpeechContext | null = null;
+  /** Blank text that waits for words. It reserves no credit, so it may not end a held sentence either. */
+  #gap = '';
   #firstAudio: FirstAudio | undefined;
   #characters = 0;
   #hasAudio = false;
-  #isEnding = false;
   #isOver = false;
-  /** For credit that the database reserves. */
-  #waiting: CreditWait | null = null;
 
   /** @param settings their voice exists */
   constructor(connection: WyomingConnection, key: ActiveKey, settings: SpeechSettings, route: string) {
     const { admission, network, services, speech } = connection.parts;
-    const { bounds, clock, keys, registry, textBudget } = services;
+    const { bounds, clock, keys, pulse, textBudget } = services;
     this.#connection = this.sender = connection;
     this.#parts = connection.parts;
     this.#key = key;
     this.#settings = settings;
     this.route = route;
     this.#startMs = clock();
+    this.wordsMs = pulse.seenClock();
     this.#sampleRateHz = speech.voices.sampleRateHz(settings.voiceId);
     this.#use = keys.use(key, (now) => {
       if (now === null && !this.#isOver) this.#refuse('keyUnknown');
@@ -423,15 +439,18 @@ class Utterance implements InFlight {
       onHeld: () => undefined,
     });
     this.#share = this.#lease.share();
-    registry.add(this);
   }
 
-  /** Call it once, before the other methods. It may refuse the text. */
-  begin(): void {
-    const opened = this.#parts.speech.open(
+  /** Its first words came. @returns `null`: they were refused */
+  #begin(): SpeechContext | null {
+    const { isDraining, network, services, speech, texts } = this.#parts;
+    if (isDraining()) this.#refuse('unavailable', 'draining');
+    else if (!texts.hasFree(network)) this.#refuse('slotsExhausted');
+    if (this.#isOver) return null;
+    services.registry.add(this);
+    const opened = speech.open(
       {
-        lease: this.#share,
-        settings: this.#settings,
+        ...{ lease: this.#share, settings: this.#settings },
         format: { encoding: 'pcm', sampleRateHz: this.#sampleRateHz },
         framing: 'raw-pieces',
         timestamps: false,
@@ -440,37 +459,49 @@ class Utterance implements InFlight {
     );
     if (typeof opened === 'string') this.#refuse('unavailable', opened);
     else this.#context = opened;
+    if (this.#context !== null) texts.take(network);
+    return this.#context;
   }
 
   get hasContext(): boolean {
     return this.#context !== null;
   }
 
-  /** Its text is complete. */
-  get isEnding(): boolean {
-    return this.#isEnding;
+  beat(nowMs: number): void {
+    const { isDraining, services } = this.#parts;
+    const { slotIdleMsMax } = services.bounds;
+    if (this.waiting !== null || this.#context?.activity === 'speaking') this.wordsMs = nowMs;
+    if (this.#context === null || this.isEnding || nowMs - this.wordsMs < slotIdleMsMax) return;
+    this.#lease.giveBack();
+    if (isDraining()) this.#refuse('unavailable', 'draining');
   }
 
-  get isWaiting(): boolean {
-    return this.#waiting !== null;
-  }
-
-  text(text: string): void {
-    const context = this.#context;
-    if (this.#isOver || context === null || text === '') return;
-    const { clock, metrics } = this.#parts.services;
+  text(more: string): void {
+    const { bounds, clock, metrics, pulse } = this.#parts.services;
+    if (this.#isOver || more === '') return;
+    const text = this.#gap + more;
+    const isWords = !isBlank(more);
+    this.#gap = isWords || this.#lease.isHeld ? '' : text.slice(0, bounds.segmentCharactersMax);
+    if (this.#gap !== '') return;
+    if (isWords) this.wordsMs = pulse.seenClock();
+    const context = this.#context ?? this.#begin();
+    if (context === null) return;
     this.#firstAudio ??= new FirstAudio(clock(), 0, (figure, ms) =>
       metrics.firstAudio(figure, this.route, 'pcm', ms),
     );
-    this.#waiting = this.#lease.wait(text, true, () =>
+    this.#reserve(context, text);
+  }
+
+  /** Adds the text when all that is unspoken has credit: at once, unless the database decides. */
+  #reserve(context: SpeechContext, text: string): void {
+    this.waiting = this.#lease.wait(text, true, () =>
       this.#guard(() => {
-        this.#waiting = null;
+        this.waiting = null;
         this.#add(context, text);
-        if (this.#isEnding) this.end();
         this.#connection.readLater();
       }),
     );
-    if (this.#waiting === null) this.#add(context, text);
+    if (this.waiting === null) this.#add(context, text);
   }
 
   #add(context: SpeechContext, text: string): void {
@@ -480,13 +511,18 @@ class Utterance implements InFlight {
     else if (context.admits(text)) {
       this.#characters += characters;
       context.append(text);
+      if (this.isEnding) this.end();
     } else this.#refuse('overloaded');
   }
 
   /** No text follows. */
   end(): void {
-    this.#isEnding = true;
-    if (!this.#isOver && this.#waiting === null) this.#context?.end();
+    this.isEnding = true;
+    const context = this.#context;
+    if (this.#isOver || this.waiting !== null) return;
+    if (context === null) this.#finish();
+    else if (context.activity === 'holding' && !this.#lease.isHeld) this.#reserve(context, '');
+    else context.end();
   }
 
   /** The client is gone, or the service drops it: nothing more is sent. Idempotent. */
@@ -579,10 +615,11 @@ class Utterance implements InFlight {
   #over(outcome: RequestOutcome, status: number | undefined, refusal?: RefusalReason): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#isEnding = true;
-    const { services } = this.#parts;
-    this.#waiting?.cancel();
+    this.isEnding = true;
+    const { network, services, texts } = this.#parts;
+    this.waiting?.cancel();
     this.#context?.release();
+    if (this.#context !== null) texts.give(network);
     this.#share.close();
     this.#lease.giveBack();
     this.#use.end();

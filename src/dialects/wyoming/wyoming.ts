@@ -3,6 +3,7 @@
  * allowed addresses, and charges one account. If other machines reach it, it announces itself to them (mDNS, DNS-SD).
  */
 import { type BlockList, createServer, isIPv6, type Server, type Socket } from 'node:net';
+import { Slots } from '../../accounts/lease.js';
 import type { PlaygroundKey } from '../../accounts/administration.js';
 import type { WyomingConfig } from '../../config.js';
 import type { Connections } from '../../front/connections.js';
@@ -28,6 +29,7 @@ class WyomingListener {
   readonly #allowed: BlockList | null;
   readonly #counted: Connections;
   readonly #refusals: CountedWarning;
+  readonly #texts: Slots;
   readonly #connections = new Map<Socket, WyomingConnection>();
   readonly #server: Server;
   #endAnnouncement: () => Promise<void> = () => Promise.resolve();
@@ -39,6 +41,7 @@ class WyomingListener {
     this.#allowed = config.allow.length === 0 ? null : networkList(config.allow);
     this.#counted = parts.shared.connections.listener(parts.bounds.wyomingConnectionsMax);
     this.#refusals = new CountedWarning(parts.shared.services);
+    this.#texts = new Slots(parts.bounds.slotsPerKey);
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
@@ -100,7 +103,7 @@ class WyomingListener {
       {
         ...{ admission, speech, services: shared.services, isDraining: shared.isDraining },
         payer: this.#payer,
-        network,
+        ...{ network, texts: this.#texts },
       },
       socket,
     );
