@@ -79,6 +79,36 @@ t.test('held words that are not spoken give slot and credit back, until words or
   t.match(await client.untilClosed(), [{ type: 'error', data: { code: 'slotsExhausted' } }]);
 });
 
+t.test('the end of held words waits for credit that the database reserves', async (t) => {
+  const { admission, open, speech, time } = await start(t, { slotIdleMsMax: 300 });
+  const asked: { characters: number; decide: () => void }[] = [];
+  Object.assign(admission, {
+    waitForCredit: (
+      _key: unknown,
+      characters: number,
+      _slots: unknown,
+      _grows: unknown,
+      decide: () => void,
+    ) => {
+      asked.push({ characters, decide });
+      return { cancel: () => undefined };
+    },
+  });
+  const client = await open();
+  client.send('synthesize-start', {});
+  client.send('synthesize-chunk', { text: 'And then' });
+  await eventually(() => asked.length === 1);
+  asked[0]?.decide();
+  await time.passUntil(() => admission.leases.length === 1 && admission.slotsTaken === 0);
+  client.send('synthesize-stop');
+  await eventually(() => asked.length === 2);
+  t.equal(asked[1]?.characters, 'And then'.length);
+  t.notOk(speech.last.ended);
+  asked[1]?.decide();
+  await client.until('synthesize-stopped');
+  t.equal(admission.leases.length, 2);
+});
+
 t.test('an address has nine texts with words at most, also when they are silent', async (t) => {
   const { admission, open, speech, time } = await start(t, { slotIdleMsMax: 300 });
   const clients = await Promise.all(Array.from({ length: limits.slotsPerKey + 1 }, () => open()));
