@@ -239,13 +239,13 @@ export const limits = {
   consoleBodyBytesMax: 64 * KiB,
   /** Speech, WebSockets and live views of one session of the console; one more is answered 429. */
   consoleStreamsPerSessionMax: 32,
-  /** Milliseconds until these are closed when the session has ended. */
+  /** Milliseconds until these are closed when the session has ended, and until a session that ended on another host is refused. */
   consoleSessionRecheckMs: 1_000,
   /** Calls of one user of the console, in all sessions, or of one address without a session, at once; one more is answered 429. */
   consoleCallsAtOnceMax: 300,
   /** The same in each second after that. */
   consoleCallsPerSecond: 50,
-  /** Calls of the members of one account that wait for the one being made; one more is answered 503. */
+  /** Calls of the members of one account that wait for the one being made, and look-ups of sessions and of the playground's keys; one more is answered 503. */
   consoleCallsWaitingMax: 32,
   /** Attempts of one address to sign in, or with one-time links, at once; then one in `consoleAttemptMs`, else 429. */
   consoleAttemptsAtOnceMax: 10,

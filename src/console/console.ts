@@ -102,8 +102,8 @@ export class Console {
     const gate = new Gate({ host, origin, scheme, url: () => this.url });
     const cookies = new Cookies(origin === null ? certificate !== null : origin.startsWith('https:'));
     const throttle = new Throttle(bounds, clock);
-    const sessions = new Sessions({ administration, cookies, bounds, log });
     const order = new CallOrder(bounds.consoleCallsWaitingMax);
+    const sessions = new Sessions({ administration, cookies, order, clock, bounds, log });
     const door = new Door({ gate, throttle, order, cookies, sessions, bounds });
     const live = new Live({ door, sessions, read: parts.live, log });
     const voices = new InstalledVoices(parts);

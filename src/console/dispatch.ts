@@ -7,7 +7,7 @@ import { readBody } from '../front/body-reader.js';
 import type { Header } from '../front/cors.js';
 import type { Exchange } from '../front/exchange.js';
 import type { Reply } from '../front/reply.js';
-import { forwardedAddress, type RequestHead } from '../front/request-head.js';
+import type { RequestHead } from '../front/request-head.js';
 import type { Handler, Route } from '../front/routes.js';
 import type { Bounds } from '../limits.js';
 import { badRequest, jsonReply, replyFault, replyRefusal, replyWhenDone } from './answers.js';
@@ -17,8 +17,9 @@ import type { CallOrder } from './call-order.js';
 import type { CallName, Question, User } from './contract.js';
 import type { Gate } from './gate.js';
 import type { Cookies } from './headers.js';
+import { ConsoleRefusal } from './refusal.js';
 import { isOfProgram, type Sessions } from './sessions.js';
-import type { Throttle } from './throttle.js';
+import { addressOf, type Throttle } from './throttle.js';
 
 export interface DoorParts {
   readonly gate: Gate;
@@ -37,15 +38,16 @@ export class Door {
     this.#parts = parts;
   }
 
-  /** The client's address: the one that the proxy saw, or the one of the connection. */
-  addressOf(exchange: Exchange, head: Pick<RequestHead, 'forwardedFor'>): string {
-    return (exchange.services.isBehindProxy && forwardedAddress(head)) || exchange.peer;
-  }
-
-  /** @throws {ConsoleRefusal} its user, or without a session its address, which others may share, calls too often */
-  #countCall(exchange: Exchange, head: RequestHead): void {
+  /** @returns the refusal, if its user, or without a session its address, which others may share, calls too often */
+  #countCall(exchange: Exchange, head: RequestHead): ConsoleRefusal | null {
     const { sessions, throttle } = this.#parts;
-    throttle.call(sessions.nameIn(head) ?? this.addressOf(exchange, head));
+    try {
+      throttle.call(sessions.nameIn(head) ?? addressOf(exchange, head));
+      return null;
+    } catch (error) {
+      if (error instanceof ConsoleRefusal) return error;
+      throw error;
+    }
   }
 
   /**
@@ -65,18 +67,9 @@ export class Door {
 
   /** Refuses a request of another site, or of one who calls too often. @returns whether to go on */
   admits(exchange: Exchange, head: RequestHead): boolean {
-    const refusal = this.#parts.gate.refuseCall(head, exchange.origin);
-    if (refusal !== null) {
-      replyRefusal(exchange, refusal);
-      return false;
-    }
-    try {
-      this.#countCall(exchange, head);
-      return true;
-    } catch (error) {
-      replyFault(exchange, error);
-      return false;
-    }
+    const refusal = this.#parts.gate.refuseCall(head, exchange.origin) ?? this.#countCall(exchange, head);
+    if (refusal !== null) replyRefusal(exchange, refusal);
+    return refusal === null;
   }
 
   /** Answers those who are signed in. @param answer may throw a `ConsoleRefusal` */
@@ -92,12 +85,7 @@ export class Door {
 
   /** Counts a request for the page. @returns whether it may cause work on the store now */
   mayAsk(exchange: Exchange, head: RequestHead): boolean {
-    try {
-      this.#countCall(exchange, head);
-      return true;
-    } catch {
-      return false;
-    }
+    return this.#countCall(exchange, head) === null;
   }
 
   /** Reads the question of a call. @param onQuestion may throw a `ConsoleRefusal` */
@@ -136,7 +124,7 @@ export class Door {
     const { cookies, sessions } = this.#parts;
     return (exchange, head) => {
       if (!this.admits(exchange, head)) return;
-      const address = this.addressOf(exchange, head);
+      const address = addressOf(exchange, head);
       this.#readQuestion(exchange, head, name, (question) => {
         const answer = async (): Promise<Reply> => {
           const headers: Header[] = [];

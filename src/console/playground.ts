@@ -34,7 +34,7 @@ import { badRequest, replyFault, replyRefusal } from './answers.js';
 import type { HearQuestion, Question } from './contract.js';
 import type { Door } from './dispatch.js';
 import { ConsoleRefusal } from './refusal.js';
-import type { Session, Sessions } from './sessions.js';
+import { holderOf, type Session, type Sessions } from './sessions.js';
 
 export interface PlaygroundParts extends SpecificationParts {
   readonly administration: Pick<ConsoleAdministration, 'playgroundKey'>;
@@ -45,12 +45,14 @@ export interface PlaygroundParts extends SpecificationParts {
 const isId = typia.createIs<Question<'account'>['accountId']>();
 
 /** `null`: the account is suspended. */
-const keyOf = async (
-  { administration, admission }: PlaygroundParts,
+export const keyOf = async (
+  { administration, admission, sessions }: Pick<PlaygroundParts, 'administration' | 'admission' | 'sessions'>,
   session: Session,
   accountId: number,
 ): Promise<ReturnType<Admission['byId']>> => {
-  const keyId = await administration.playgroundKey(session, { accountId });
+  const keyId = await sessions.lookUp(`${session.tokenHash} ${accountId}`, holderOf(session.user), () =>
+    administration.playgroundKey(session, { accountId }),
+  );
   const found = admission.byId(keyId);
   if (found.ok) return found;
   // The call may have made the key.
@@ -220,7 +222,7 @@ export const socketAuthentication =
       return null;
     }
     const lookUp = async (revoke: () => void): Promise<FoundKey | RefusedSocket> => {
-      const session = await sessions.demand(null, head);
+      const session = await sessions.demand(exchange, head, false);
       const found = await keyOf(parts, session, accountIn(head));
       if (!found.ok) {
         const { socketText } = errors[found.code === 'unavailable' ? 'unavailable' : 'keyUnknown'];

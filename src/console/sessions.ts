@@ -7,14 +7,18 @@ import { KeyedBudget, type Member } from '../byte-budget.js';
 import type { Exchange } from '../front/exchange.js';
 import { withoutBearer, type RequestHead } from '../front/request-head.js';
 import type { Bounds } from '../limits.js';
+import type { Clock } from '../monotonic.js';
+import { networkOf } from '../network.js';
 import type { Log } from '../log.js';
 import { describeFault } from '../fault.js';
 import { Latest } from '../latest.js';
 import type { ConsoleAdministration } from './administration.js';
 import { signedOut } from './answers.js';
+import type { CallOrder } from './call-order.js';
 import type { User } from './contract.js';
 import type { Cookies } from './headers.js';
 import { ConsoleRefusal } from './refusal.js';
+import { addressOf } from './throttle.js';
 
 export interface Session {
   readonly user: User;
@@ -33,10 +37,9 @@ export const isOfProgram = ({ authorization }: Pick<RequestHead, 'authorization'
 export interface SessionsParts {
   readonly administration: Pick<ConsoleAdministration, 'session' | 'lastSessions' | 'liveSessions'>;
   readonly cookies: Cookies;
-  readonly bounds: Pick<
-    Bounds,
-    'consoleConnectionsMax' | 'consoleStreamsPerSessionMax' | 'consoleSessionRecheckMs' | 'slotsPerKey'
-  >;
+  readonly order: CallOrder;
+  readonly clock: Clock;
+  readonly bounds: Bounds;
   readonly log: Log;
 }
 
@@ -47,7 +50,7 @@ const PART_OF_STREAMS = 3 / 4;
 const FOUND_MAX = 4_096;
 
 /** Whose streams and connections are counted together: an account's, or one operator's. */
-const holderOf = ({ accountId, userId }: User): Member => accountId ?? `operator ${userId}`;
+export const holderOf = ({ accountId, userId }: User): Member => accountId ?? `operator ${userId}`;
 
 /** Ends speech, a WebSocket or a live view now. Its owner then calls what `open` returned. */
 export type EndStream = () => void;
@@ -58,6 +61,8 @@ export class Sessions {
   readonly #budget: KeyedBudget;
   /** Whose they are, by the hashes of their tokens. From before a start, the holder of their streams is not known. */
   readonly #found = new Latest<string, { readonly userId: number; readonly holder?: Member }>(FOUND_MAX);
+  /** What the store says, and when it was asked: `Infinity` until then. */
+  readonly #lookUps = new Latest<string, { atMs: number; readonly answer: Promise<unknown> }>(FOUND_MAX);
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
 
@@ -86,8 +91,9 @@ export class Sessions {
     }
   }
 
-  /** A user has signed in. */
+  /** A user has signed in. This may have ended an older session of the user. */
   began({ token, user }: Pick<OpenedSession, 'token' | 'user'>): void {
+    this.#lookUps.clear();
     this.#found.add(hashToken(token), { userId: user.userId, holder: holderOf(user) });
   }
 
@@ -120,22 +126,43 @@ export class Sessions {
       : refuse('Too many streams are open for your account. Close some of its windows.');
   }
 
+  /** Asks the store once for all requests of a moment, and one thing after another for a caller: no caller fills the queue of the thread. */
+  lookUp<T>(name: string, caller: Member, ask: () => Promise<T>): Promise<T> {
+    const { bounds, clock, order } = this.#parts;
+    const known = this.#lookUps.get(name);
+    if (known !== undefined && clock() - known.atMs < bounds.consoleSessionRecheckMs)
+      return known.answer as Promise<T>;
+    const made = () => {
+      asked.atMs = clock();
+      return ask();
+    };
+    const answer = order.run(`look-ups of ${caller}`, () => false, made);
+    const asked = { atMs: Infinity, answer };
+    answer.catch(() => (asked.atMs = -Infinity));
+    this.#lookUps.delete(name);
+    this.#lookUps.add(name, asked);
+    return answer;
+  }
+
   /**
-   * @param exchange its connection counts for the account; `null`: a WebSocket's, which counts itself
-   * @throws {ConsoleRefusal} the connections of its account are too many
+   * @param counts its connection counts for the account; a WebSocket's counts itself
+   * @throws {ConsoleRefusal} the connections of its account are too many, or its look-ups
    */
-  async find(exchange: Exchange | null, head: Shown): Promise<Session | null> {
+  async find(exchange: Exchange, head: RequestHead, counts = true): Promise<Session | null> {
     const tokenHash = this.hashIn(head);
     if (tokenHash === null) return null;
-    const user = await this.#parts.administration.session(tokenHash);
+    const known = this.#found.get(tokenHash)?.holder ?? this.nameIn(head);
+    const caller = known ?? `strangers of ${networkOf(addressOf(exchange, head))}`;
+    const user = await this.lookUp(tokenHash, caller, () => this.#parts.administration.session(tokenHash));
     if (user === null) {
       this.#found.delete(tokenHash);
       return null;
     }
     const holder = holderOf(user);
+    this.#found.delete(tokenHash);
     this.#found.add(tokenHash, { userId: user.userId, holder });
-    exchange?.countFor(holder);
-    if (exchange?.services.connections.hasRoomFor(holder) === false) {
+    if (counts) exchange.countFor(holder);
+    if (counts && !exchange.services.connections.hasRoomFor(holder)) {
       exchange.noteRefusal('connectionsOfAccountExhausted');
       throw new ConsoleRefusal(
         'unavailable',
@@ -146,8 +173,8 @@ export class Sessions {
   }
 
   /** @throws {ConsoleRefusal} `signedOut`, or as `find` */
-  async demand(exchange: Exchange | null, head: Shown): Promise<Session> {
-    const session = await this.find(exchange, head);
+  async demand(exchange: Exchange, head: RequestHead, counts = true): Promise<Session> {
+    const session = await this.find(exchange, head, counts);
     if (session === null) throw signedOut(isOfProgram(head));
     return session;
   }
@@ -175,8 +202,9 @@ export class Sessions {
     };
   }
 
-  /** Ends the streams that may not continue. While the store cannot be read, all continue. */
+  /** Ends the streams that may not continue; further requests look their session up again. While the store cannot be read, all streams continue. */
   async check(): Promise<void> {
+    this.#lookUps.clear();
     if (this.#isChecking || this.#streams.size === 0) return;
     this.#isChecking = true;
     try {

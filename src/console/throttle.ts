@@ -12,8 +12,14 @@ import { handleOf } from '../accounts/checks.js';
 import { Buckets } from '../buckets.js';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
+import type { Exchange } from '../front/exchange.js';
+import { forwardedAddress, type RequestHead } from '../front/request-head.js';
 import { networkOf } from '../network.js';
 import { ConsoleRefusal } from './refusal.js';
+
+/** The client's address: the one that the proxy saw, or the one of the connection. */
+export const addressOf = (exchange: Exchange, head: Pick<RequestHead, 'forwardedFor'>): string =>
+  (exchange.services.isBehindProxy && forwardedAddress(head)) || exchange.peer;
 
 export const isLoopback = (address: string): boolean =>
   /^127\.|^(?:0*:)*0*1$|^::1$|^(?:0*:){5}ffff:7f|^::ffff:127\./i.test(address);

@@ -46,7 +46,7 @@ t.test(
 t.test('calls beyond the bound are refused, and the account goes on afterwards', async (t) => {
   const { call, finish, made } = start(2);
   const waiting = ['a', 'b', 'c'].map((name) => call(1, name));
-  await t.rejects(call(1, 'd'), /Too many calls of this account/);
+  await t.rejects(call(1, 'd'), /Too many of your calls/);
   for (const [i, name] of ['a', 'b', 'c'].entries()) {
     await settle();
     await finish(name, waiting[i]!);
