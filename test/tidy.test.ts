@@ -38,7 +38,7 @@ const budgets: Readonly<Record<string, number>> = {
   'src/accounts': 3_125,
   'src/api': 1_980,
   'src/client': 1_416,
-  'src/console': 3_047,
+  'src/console': 3_072,
   'src/console/web': 8_353,
   'src/dialects': 2_575,
   'src/front': 6_617,
