@@ -11,10 +11,11 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  chmodSync,
   existsSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
+  readdirSync,
   renameSync,
   rmSync,
   statSync,
@@ -130,7 +131,10 @@ const removeLeftovers = () => {
   for (const name of readdirSync(root)) {
     if (!name.startsWith(temporaryPrefix)) continue;
     const path = join(root, name);
-    if (Date.now() - statSync(path).mtimeMs > deadAfterMs) rmSync(path, { recursive: true, force: true });
+    // Another build may have ended, and its folder be dist.
+    const left = statSync(path, { throwIfNoEntry: false });
+    if (left !== undefined && Date.now() - left.mtimeMs > deadAfterMs)
+      rmSync(path, { recursive: true, force: true });
   }
 };
 
@@ -146,6 +150,8 @@ export const build = async ({ ifStale = false, quiet = false } = {}) => {
   removeLeftovers();
   if (!quiet) process.stderr.write('Building syrinx, once; this takes some seconds ...\n');
   const outDir = mkdtempSync(join(root, temporaryPrefix));
+  // Another user than the one who builds may run the service.
+  chmodSync(outDir, 0o755);
   const ending = new AbortController();
   const stop = (signal) => {
     ending.abort();

@@ -263,7 +263,7 @@ const storeUrl = (env: Environment): string | null => {
     );
   const { hash, pathname, search } = new URL(url);
   // The rest of the password would count as part of the place, which the log shows.
-  if (hash !== '' || `${pathname}${search}`.includes('@'))
+  if (hash !== '' || (pathname === '' ? search : pathname).includes('@'))
     throw new ConfigError('STORE_URL has #, ? or / in its password: write them as %23, %3F and %2F');
   return url;
 };

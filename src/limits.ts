@@ -245,7 +245,7 @@ export const limits = {
   consoleCallsAtOnceMax: 300,
   /** The same in each second after that. */
   consoleCallsPerSecond: 50,
-  /** Calls of the members of one account that wait for the one being made, and look-ups of sessions and of the playground's keys; one more is answered 503. */
+  /** Calls of the members of one account that wait for the one being made; one more is answered 503. Look-ups of sessions and of the playground's keys have a line of their own, as long. */
   consoleCallsWaitingMax: 32,
   /** Attempts of one address to sign in, or with one-time links, at once; then one in `consoleAttemptMs`, else 429. */
   consoleAttemptsAtOnceMax: 10,

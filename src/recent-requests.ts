@@ -82,6 +82,8 @@ export interface PageOfRequests {
 /** A browser draws so many in about 30 ms. */
 const PAGE_ROWS = 50;
 const KEYS_TO_CHOOSE_MAX = 100;
+/** Numbers of dropped rows that the search for the oldest one passes in a call. */
+const MISSES_MAX = 1_000;
 
 type RequestBounds = Pick<Bounds, 'requestsKeptMax' | 'requestsOfAccountMax'>;
 
@@ -148,9 +150,11 @@ export class RecentRequests {
     return found;
   }
 
-  /** A search from the first row would pass all that were dropped lately. */
+  /** A map passes all that were dropped lately before its first row. So the number goes on by itself, but not across a large gap. */
   #oldest(): number {
-    while (!this.#rows.has(this.#oldestNumber)) this.#oldestNumber++;
+    for (let misses = 0; !this.#rows.has(this.#oldestNumber); misses++)
+      if (misses < MISSES_MAX) this.#oldestNumber++;
+      else this.#oldestNumber = this.#rows.keys().next().value!;
     return this.#oldestNumber;
   }
 

@@ -428,7 +428,7 @@ const callsOver = (
 export type ConsoleCalls = ReturnType<typeof callsOver>;
 
 export interface RefusedCall {
-  readonly code: Objection;
+  readonly code: Objection | 'uncertain';
   readonly message: string;
   readonly field?: string;
 }
@@ -449,10 +449,11 @@ const refusalOf = (error: unknown): Outcome => {
     if (error.fault === 'unfit')
       return { ok: false, refusal: { code: 'badRequest', message: UNFIT }, reason: null };
     const [first = '', ...rest] = phrases[error.fault];
+    const code = error.fault === 'uncertain' ? 'uncertain' : 'unavailable';
     const repair = passing.includes(error.fault) ? 'Try again in a moment.' : 'An operator must repair it.';
-    const remedy = error.fault === 'uncertain' ? CHECK_FIRST : repair;
+    const remedy = code === 'uncertain' ? CHECK_FIRST : repair;
     const message = `${first.toUpperCase()}${rest.join('')}. ${remedy}`;
-    return { ok: false, refusal: { code: 'unavailable', message }, reason: error.message };
+    return { ok: false, refusal: { code, message }, reason: error.message };
   }
   if (!(error instanceof AdministrationError)) throw error;
   const { objection, message, field } = error;

@@ -140,7 +140,7 @@ class AdministrationThread {
       this.#restarts += 1;
       this.#options.log.error({ reason }, 'the administration thread ended');
     }
-    const error = unavailable(`The console was interrupted. ${CHECK_FIRST}`);
+    const error = new ConsoleRefusal('uncertain', `The console was interrupted. ${CHECK_FIRST}`);
     for (const fail of [...this.#underWay]) fail(error);
   }
 

@@ -14,6 +14,7 @@ const statuses: Readonly<Record<Refusal['code'], number>> = {
   conflict: 409,
   tooManyAttempts: 429,
   unavailable: 503,
+  uncertain: 503,
   failed: 500,
 };
 

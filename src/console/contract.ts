@@ -44,6 +44,8 @@ export interface Refusal {
     | 'conflict'
     | 'tooManyAttempts'
     | 'unavailable'
+    /** The act may be done. */
+    | 'uncertain'
     | 'failed';
   /** For the person at the page: what happened, and what to do. */
   readonly message: string;

@@ -44,7 +44,6 @@ export interface PlaygroundParts extends SpecificationParts {
 
 const isId = typia.createIs<Question<'account'>['accountId']>();
 
-/** `null`: the account is suspended. */
 export const keyOf = async (
   { administration, admission, sessions }: Pick<PlaygroundParts, 'administration' | 'admission' | 'sessions'>,
   session: Session,

@@ -95,7 +95,7 @@ class CostTable {
     if (known === undefined || !agree(known.figure, cost)) this.#costs.set(name, new Cost(cost));
   }
 
-  /** Counts what a thread did. */
+  /** Counts what a thread did. What made no speech, such as a flush alone, is no cost of speech. */
   add(name: string, effort: Effort): void {
     if (effort.speechMs <= 0) return;
     const cost = this.#costs.get(name) ?? new Cost(this.#unknown);

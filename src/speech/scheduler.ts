@@ -398,7 +398,7 @@ export class Scheduler {
     return expectedMs <= this.#options.bounds.expectedAudioMsPerLeaseMax;
   }
 
-  /** How many of the two bounds it has reached. */
+  /** How many of the two bounds it exceeds. */
   #fullnessOf(group: ContextGroup): number {
     return Number(this.#isFull(group)) + Number(!this.#hasRoom(group));
   }

@@ -270,6 +270,7 @@ t.test('what is not allowed is refused with its reason', async (t) => {
     signedOut: [() => administration.accounts({ tokenHash: hashToken('unknown') })],
     tooManyAttempts: [],
     unavailable: [],
+    uncertain: [],
     failed: [],
   };
   for (const [code, calls] of Object.entries(refused))
@@ -441,7 +442,7 @@ t.test('a thread that dies fails the calls under way, and the next one starts an
   const administration = start(t, dataDir, { entry: dying, bounds: { administrationRestartMs: 2_000 } });
   const [one, two] = [administration.claimed(), administration.claimed()];
   for (const call of [one, two])
-    t.match(await refusalOf(call), { code: 'unavailable', message: /interrupted/ });
+    t.match(await refusalOf(call), { code: 'uncertain', message: /interrupted/ });
   t.equal(administration.restarts, 1);
   t.match(await refusalOf(administration.claimed()), { code: 'unavailable', message: /starting again/ });
   await eventually(async () => /interrupted/.test((await refusalOf(administration.claimed())).message));

@@ -727,7 +727,7 @@ if (hasPostgres()) {
     }
     t.match(await desk.run('credit', [by, { accountId: 1, credits: 5 }]), {
       ok: false,
-      refusal: { code: 'unavailable', message: /Check whether the change was made/ },
+      refusal: { code: 'uncertain', message: /Check whether the change was made/ },
       reason: /did not answer/,
     });
     t.equal(await balance(), 115, 'the console does it once');

@@ -80,7 +80,9 @@ export const alignedEnvelope = (
   return {
     carriesTimes: true,
     audio: (bytes: Uint8Array, timings: WordTimings | undefined) =>
-      Buffer.from(frame(Buffer.from(bytes).toString('base64'), timings)),
+      Buffer.from(
+        frame(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64'), timings),
+      ),
     // Times that came after their audio.
     timestamps: (timings: WordTimings) => Buffer.from(frame('', timings)),
   };

@@ -175,8 +175,9 @@ export const inputOf = (seed: number, index: number, vocabulary: Vocabulary): In
     { weight: 5, value: () => maker.wyoming() },
     { weight: 4, value: () => maker.other() },
   ])();
-  const stays = index < lingerersBefore ? dice.unit() : 1;
-  if (stays < tricklerShare && made.dialect !== 'wyoming')
+  // A client of Wyoming may rest between two events for longer than the fuzz waits.
+  const stays = index < lingerersBefore && made.dialect !== 'wyoming' ? dice.unit() : 1;
+  if (stays < tricklerShare)
     return {
       ...made,
       bytes: made.bytes.subarray(0, dice.below(made.bytes.length)),

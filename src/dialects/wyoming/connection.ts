@@ -387,7 +387,7 @@ type Refused = Exclude<ErrorCode, 'internal'>;
  *   open --words--> begun --end--> ending --(socket has the last event)--> over;   open --end--> ending
  *   open, ending --(refused, fault)--> over   error;  any --(client gone, dropped)--> over   nothing
  *
- * Its first words open its context, take slot and credit, and put it in flight. A silent one gives both back; a drain ends it.
+ * Its first words open its context, take slot and credit, and put it in flight. A silent one gives slot and credit back, and keeps its context; a drain ends it.
  */
 class Utterance implements InFlight {
   readonly route: string;

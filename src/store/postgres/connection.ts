@@ -264,7 +264,7 @@ export class PostgresConnection {
       else if (mayBeDone)
         throw new StoreError(
           'uncertain',
-          `It is not known whether the change was made: the store ${shownUrl(this.#url)} did not answer. ${CHECK_FIRST}`,
+          `It is not known whether the change was made: the store ${shownUrl(this.#url)} did not answer (${(error as Error).message}). ${CHECK_FIRST}`,
         );
       throw error;
     }

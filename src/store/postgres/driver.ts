@@ -48,7 +48,7 @@ const checkEncoding = async (session: Session, url: string): Promise<void> => {
     );
 };
 
-/** Of a dump of another cluster: no row here has a transaction that is still to come. A reader takes such a row for new at each poll. */
+/** A row whose transaction is still to come is from a dump of another cluster. A reader takes it for new at each poll. */
 const isForeign = 'changed >= pg_snapshot_xmax(pg_current_snapshot())';
 const stampForeign = ['accounts', 'api_keys']
   .map((table) => `UPDATE ${SCHEMA}.${table} SET changed = pg_current_xact_id() WHERE ${isForeign}`)

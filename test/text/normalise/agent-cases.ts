@@ -24,6 +24,8 @@ export const agentCases: Readonly<Record<string, readonly Case[]>> = {
     ['Enter your PIN followed by #.', 'Enter your PIN followed by pound.'],
     ['Dial *67 or *#06#.', 'Dial star sixty seven or star pound zero six pound.'],
     ['* 5 items', '* five items'],
+    ['* key points', '* key points'],
+    ['hit #1, the #1 key to it', 'hit number one, the number one key to it'],
     ['Top #5 or *5* of 6', 'Top number five or *five* of six'],
   ],
   'dates, times and prices that people write short': [
@@ -31,6 +33,7 @@ export const agentCases: Readonly<Record<string, readonly Case[]>> = {
     ['RSVP by 12/1.', 'RSVP by December first.'],
     ['10/31 is Halloween.', 'October thirty first is Halloween.'],
     ['reduced by 1/3', 'reduced by one third'],
+    ['page 01/12; 1/20 is 5%', 'page one over twelve; one twentieth is five percent'],
     ['open 8a–6p', 'open eight a.m to six p.m'],
     ["revenue of Q3'24", 'revenue of the third quarter of twenty twenty four'],
     ['3 at $4.99 ea. today', 'three at four dollars and ninety nine cents each today'],
@@ -42,7 +45,7 @@ export const agentCases: Readonly<Record<string, readonly Case[]>> = {
     ["a room of 10'x12' here", 'a room of ten by twelve feet here'],
     ['I-95 N to US-1 S', 'I ninety five North to U.S one South'],
     ['Hwy 101 S to Route 9 W', 'Highway one oh one South to Route nine West'],
-    ['wind 5-10 mph NW, 25 kt', 'wind five to ten miles per hour Northwest, twenty five knots'],
+    ['wind 5-10 mph NW, 25 kt', 'wind five to ten miles per hour Northwest, twenty five kt'],
     ['a high of 72F; 9 W lamps', 'a high of seventy two degrees Fahrenheit; nine watts lamps'],
     ['1/4 c. sugar and 2 c. flour', 'one quarter of a cup sugar and two cups flour'],
     ['120/80 mmHg', 'one hundred twenty over eighty millimeters of mercury'],
@@ -50,7 +53,9 @@ export const agentCases: Readonly<Record<string, readonly Case[]>> = {
       '40.7° N, two 12-oz. cups, 7 days/wk, 41 y/o',
       'forty point seven degrees North, two twelve ounce cups, seven days per week, forty one years old',
     ],
-    ['b/w 3 and 5, utilities incl.', 'between three and five, utilities included.'],
+    ['utilities incl.', 'utilities included.'],
+    ['size 34C, class of 10C, 18 kt gold', 'size thirty four C, class of ten C, eighteen kt gold'],
+    ['choose 4 c. none', 'choose four c. none'],
   ],
   'strokes between words': [
     ['He/she said yes/no and/or so, w/o .NET.', 'he or she said yes or no and or so, without dot net.'],
@@ -60,6 +65,7 @@ export const agentCases: Readonly<Record<string, readonly Case[]>> = {
   'scores of ten': [
     ['I give it 9/10.', 'I give it nine out of ten.'],
     ['9/10 of a mile', 'nine tenths of a mile'],
+    ['1/10 the size, 3/10 inches', 'one tenth the size, three tenths inches'],
   ],
   'prices, their ranges and scales': [
     ['$50.00-$100.00', 'fifty dollars to one hundred dollars'],

@@ -169,8 +169,8 @@ export const names: Rule = (tokens, at) => {
   if (core === 'Dr' && (isName(next?.core) || isStopped))
     return shortened(tokens, at, 'Doctor', next !== undefined);
   const title = titles.get(core);
-  // "John Smith Sr. Then he left."
-  const isHeir = /^[JS]r$/.test(core) && isName(tokens.previous(at)?.core);
+  // "John Smith Sr. Then he left.", "the Bar Assoc. President"
+  const isHeir = /^(?:[JS]r|Assoc)$/.test(core) && isName(tokens.previous(at)?.core);
   const isTitle =
     title !== undefined && !isHeir && (isStopped || needsNoStop.has(core)) && isName(next?.core);
   return isTitle ? shortened(tokens, at, title, true) : null;

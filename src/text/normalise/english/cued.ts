@@ -159,11 +159,13 @@ const keys = (tokens: Tokens, at: number): Reading | null => {
   const [written = ''] = /^[*#][\d*#]{0,12}/.exec(raw) ?? [];
   if (written === '' || !/^[.,;:!?)"]*$/.test(raw.slice(written.length))) return null;
   const before = wordBefore(tokens, at) ?? '';
+  // "hit #1 on the charts", "the #1 key to success"
+  if (/^#\d+$/.test(written) && before !== 'dial') return null;
   const isKey =
     /\d#$|^\*[678]\d$/.test(written) ||
     pressing.has(before) ||
     (before === 'by' && wordBefore(tokens, at - 1) === 'followed') ||
-    keyNames.test(tokens.following(at)?.core ?? '') ||
+    (before !== '' && keyNames.test(tokens.following(at)?.core ?? '')) ||
     (written.length === 1 && isAnotherKey(tokens, at));
   if (!isKey) return null;
   // *67 is said as a number.

@@ -268,9 +268,11 @@ const numericDate = (text: string): string | null => {
 
 /** After these, 11/30 is a date: fractions with such denominators are rare. "Reduced by 1/3", "from 1/2 to 3/4" are none. */
 const dateCues = wordSet('by before until till after since through thru from starting');
-const datesOnly = /\/(?:1[3-57-9]|2\d|3[01]|1)$/;
+const datesOnly = /\/(?:1[3-57-9]|2\d|3[01])$/;
 /** No fraction has a leading zero: 12/03. */
 const zeroDate = /^0\d\/\d\d?$|^\d\d?\/0\d$/;
+/** But a count may have: page 01/10. */
+const countedCues = wordSet('page part step slide track episode chapter disc lesson item');
 /** Before a date: "due by 3/1", "week of 3/4"; and if nothing says more of it: "the meeting is 3/4", but "the meeting is 3/4 over". */
 const sureDate = / (?:on|due|dated)$|^due (?:by|before)$|^week of$/;
 const eventIs =
@@ -291,8 +293,11 @@ const strokeDate = (tokens: Tokens, at: number): string | null => {
     sureDate.test(cue) ||
     (dayName !== undefined && tokens.next(at)?.core !== 'of') ||
     isRange ||
-    zeroDate.test(tokens.at(at).core) ||
-    (isLate && /^(?:is|was)$/.test(tokens.next(at)?.core ?? '')) ||
+    (zeroDate.test(tokens.at(at).core) && !countedCues.has(before)) ||
+    (isLate &&
+      /^(?:is|was)$/.test(tokens.next(at)?.core ?? '') &&
+      !/^\d/.test(tokens.next(at + 1)?.core ?? '')) ||
+    (day === '1' && /^(?:by|before|until|till|since|starting)$/.test(before)) ||
     (eventIs.test(cue) && (isLate || (tokens.next(at)?.core ?? 'at') === 'at')) ||
     (isLate && (dateCues.has(before) || /^\d+\/\d+ to$/.test(cue)));
   if (month === '' || !isSure) return null;

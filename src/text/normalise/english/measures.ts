@@ -29,7 +29,7 @@ const unitTable = wordTable(`
   MWh: megawatt hour; V: volt; mV: millivolt; kV: kilovolt; mA: milliamp; Ah: amp hour; mAh: milliamp hour;
   Ω Ω: ohm; kΩ kΩ: kilohm; N: newton; Nm: newton meter; J: joule; kJ: kilojoule; cal: calorie; kcal: kilocalorie;
   hp: horsepower, horsepower; Pa: pascal; hPa: hectopascal; kPa: kilopascal; MPa: megapascal; bar: bar;
-  mbar: millibar; mmHg: millimeter of mercury, millimeters of mercury; kt kts: knot; dB: decibel; mol: mole; lm: lumen; °C ºC ℃: degree Celsius, degrees Celsius;
+  mbar: millibar; mmHg: millimeter of mercury, millimeters of mercury; kts: knot; dB: decibel; mol: mole; lm: lumen; °C ºC ℃: degree Celsius, degrees Celsius;
   °F ºF ℉: degree Fahrenheit, degrees Fahrenheit; ° º: degree; ′: foot, feet; ″: inch, inches; %: percent, percent;
   ‰: per mille, per mille; ¢: cent; x X ×: time; M: million, million; B bn Bn: billion, billion;
   b: billion, billion; tn: trillion, trillion; k K: K, K
@@ -122,8 +122,9 @@ const isInch = (tokens: Tokens, at: number): boolean => {
 /** The unit that stands apart after a number. */
 export const unitAt = (tokens: Tokens, at: number): Unit | null => {
   const { core } = tokens.at(at);
-  // "1/4 c. sugar"
-  if (core === 'c' && tokens.at(at).tail === '.' && /^\p{Ll}/u.test(tokens.following(at)?.core ?? ''))
+  // "1/4 c. sugar"; but "a. 3 b. 4 c. none"
+  const next = tokens.following(at)?.core ?? '';
+  if (core === 'c' && tokens.at(at).tail === '.' && /^(?!none|all|both|per|and|or)\p{Ll}/u.test(next))
     return { one: 'cup', many: 'cups' };
   return unitOf(core, isInch(tokens, at));
 };
@@ -242,7 +243,7 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
 /** Before a temperature. */
 const heatCues = wordSet('at about around is was above below near');
 /** The same, if the letter follows directly: "a high of 72F". */
-const weatherCues = wordSet("it's of like temp temperature high low highs lows");
+const weatherCues = wordSet("it's like temp temperature high low highs lows");
 
 /** 350F, 180 C: degrees, if an oven has them or a word says so. */
 const heat = (tokens: Tokens, at: number): Reading | null => {
@@ -250,8 +251,10 @@ const heat = (tokens: Tokens, at: number): Reading | null => {
   const scale = own ?? tokens.next(at)?.core ?? '';
   const next = tokens.next(own === undefined ? at + 1 : at)?.core ?? 'for';
   const isOven = /^[1-5]\d[05]$/.test(number) && (own !== undefined || prepositions.has(next));
-  const cue = tokens.cueBefore(at);
-  const isSure = isOven || heatCues.has(cue) || (own !== undefined && weatherCues.has(cue));
+  const before = tokens.wordBefore(at);
+  // "a high of 72F"
+  const cue = before === 'of' ? tokens.wordBefore(at - 1) : before;
+  const isSure = isOven || heatCues.has(before) || (own !== undefined && weatherCues.has(cue));
   if (number === '' || !/^[CF]$/.test(scale) || !isSure || /^\p{Lu}/u.test(next)) return null;
   const words = [cardinal(number), unitOf(`°${scale}`, true)!.many];
   return own === undefined ? say(...words) : say(words.join(' '));

@@ -75,8 +75,8 @@ const unitAfter = (tokens: Tokens, at: number) => {
   };
 };
 
-/** "9/10 of a mile": tenths. Otherwise ten is the best score. */
-const ofTen = /^(?:of|miles?|inch|seconds?|percent)$/;
+/** "9/10 of a mile", "1/10 the size": tenths. Otherwise ten is the best score. */
+const ofTen = /^(?:of|the|as|an?|scale|full|miles?|inch|inches|seconds?|percent|degrees?)$/;
 
 /** "4/5 stars", "3.5/5", "9/10": a score. */
 const score = (tokens: Tokens, at: number): string | null => {
@@ -87,7 +87,7 @@ const score = (tokens: Tokens, at: number): string | null => {
   const isScore =
     above === below ||
     above.includes('.') ||
-    (below === '10' && !ofTen.test(next) && unitOf(next, false) === null) ||
+    (below === '10' && above !== '1' && !ofTen.test(next) && unitOf(next, false) === null) ||
     /^stars?\b/.test(next);
   const [whole = '', digits] = above.split('.');
   return isScore
@@ -127,7 +127,7 @@ export const fractions: Rule = (tokens, at) => {
 
 const alone = wordTable(`
   &: and; @: at; +: plus; =: equals; %: percent; ×: times; ÷: divided by; ±: plus or minus; ≈: is about; w/: with;
-  w/o: without; w/i: within; b/c: because; b/w: between; >=: is at least; <=: is at most; !=: is not; ==: equals;
+  w/o: without; w/i: within; b/c: because; >=: is at least; <=: is at most; !=: is not; ==: equals;
   and/or: and or; yes/no: yes or no; he/she: he or she; she/he: she or he; s/he: she or he; his/her: his or her; him/her: him or her;
   .net: dot net; asp.net: A S P dot net
 `);
