@@ -27,7 +27,7 @@ export type StoreFault =
   | 'unfit'
   | 'unusable';
 
-/** To whoever asked for an act that may be done. */
+/** What a caller reads when it is not known whether the act was done. */
 export const CHECK_FIRST = 'Check whether the change was made before you try again.';
 
 /** The store cannot be used. The message is one line that names the store and the remedy. */

@@ -1,6 +1,6 @@
 /** The jobs of one synthesis thread: their order, their actor threads, and jobs that cannot be. */
 import { once } from 'node:events';
-import { MessageChannel } from 'node:worker_threads';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
@@ -78,6 +78,15 @@ const jobOf = (asked: ReturnType<typeof request>, playFromMs: number): Job => {
   const clock = clocks.clock(number);
   clock.start(playFromMs);
   return new Job({ ...asked, clock: number }, clock, 0);
+};
+
+/** @returns the contexts of the chunks, in the order in which they come */
+const orderOf = (port: MessagePort): number[] => {
+  const order: number[] = [];
+  port.on('message', (mail: ChunkMail) => {
+    if (mail.type === 'chunk') order.push(mail.contextId);
+  });
+  return order;
 };
 
 t.test('the work of a whole file counts, but not as a cost of its voice', async (t) => {
@@ -234,10 +243,7 @@ t.test('the step in which a job was cancelled counts', async (t) => {
 t.test('each job has deadlines at the rate of its voice', async (t) => {
   const thread = await start(t);
   const port = thread.link(0)!;
-  const order: number[] = [];
-  port.on('message', (mail: ChunkMail) => {
-    if (mail.type === 'chunk') order.push(mail.contextId);
-  });
+  const order = orderOf(port);
   // A chunk of 6,000 samples lasts 250 ms with the voice `low` and 125 ms with `high`.
   const jobs = [
     jobOf(request(1, 'low', 'a'.repeat(20)), 0),
@@ -256,10 +262,7 @@ t.test('a job that arrives while a step blocks the thread runs next if it is the
   const voices = voicesOf(['low']);
   const thread = await start(t, voices.packs);
   const port = thread.link(0)!;
-  const order: number[] = [];
-  port.on('message', (mail: ChunkMail) => {
-    if (mail.type === 'chunk') order.push(mail.contextId);
-  });
+  const order = orderOf(port);
   const calm = jobOf(request(1, 'low', `!inside${'a'.repeat(13)}`), 60_000);
   const urgent = jobOf(request(2, 'low', 'b'.repeat(10)), 0);
   thread.start(calm);
@@ -277,10 +280,7 @@ t.test('pauses take their turn: a job that is more urgent runs between them', as
   const voices = voicesOf(['low']);
   const thread = await start(t, voices.packs);
   const port = thread.link(0)!;
-  const order: number[] = [];
-  port.on('message', (mail: ChunkMail) => {
-    if (mail.type === 'chunk') order.push(mail.contextId);
-  });
+  const order = orderOf(port);
   const running = jobOf(request(1, 'low', `!inside${'a'.repeat(3)}`), 0);
   const pauses = [2, 3].map((contextId) =>
     jobOf({ ...request(contextId, 'low', ''), pauseMs: 3_000 }, 60_000),
