@@ -179,21 +179,26 @@ const main = async (): Promise<void> => {
   });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
-  try {
+  // A full disk is no reason not to speak.
+  const tryToWrite = (write: () => void, loss: string): void => {
+    try {
+      write();
+    } catch (error) {
+      log.warn(describeFault(error), loss);
+    }
+  };
+  tryToWrite(() => {
     const opsUrl = urlOf('http', opsHost, ports.opsPort);
     const consoleAt = consoleUrl(config, ports.consolePort ?? undefined);
     removePidFile = writePidFile(config.dataDir, { port: ports.port, opsUrl, consoleUrl: consoleAt });
-  } catch (error) {
-    // A full disk is no reason not to speak.
-    log.warn(describeFault(error), 'there is no PID file: `npm run service` does not find this process');
-  }
+  }, 'there is no PID file: `npm run service` does not find this process');
   const consoleHost = config.console?.host;
   if (terminal === null) {
     if (claimUrl !== null)
-      log.info(
-        { path: writeSecret(join(config.dataDir, 'console-link'), claimUrl) },
-        'link to the console written to a file: it is good for 30 minutes',
-      );
+      tryToWrite(() => {
+        const path = writeSecret(join(config.dataDir, 'console-link'), claimUrl);
+        log.info({ path }, 'link to the console written to a file: it is good for 30 minutes');
+      }, 'the link to the console could not be written to a file: `npm run console -- link` makes another');
     const { voices, executionProviders } = await app.status();
     log.info(
       { host, ...ports, tls: config.tls !== null, opsHost, consoleHost, voices, executionProviders, startMs },

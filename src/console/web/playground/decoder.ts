@@ -3,7 +3,8 @@ import type { AudioFormat, CodecFormat, Encoding, SpecifiedEncoding } from '../.
 
 export type Samples = Float32Array<ArrayBuffer>;
 
-type SampleEncoding = Exclude<SpecifiedEncoding, CodecFormat['encoding']>;
+type Codec = Extract<SpecifiedEncoding, CodecFormat['encoding']>;
+type SampleEncoding = Exclude<SpecifiedEncoding, Codec>;
 
 export interface Decoder {
   /** @param bytes of one record of a stream */
@@ -15,14 +16,6 @@ export interface Decoder {
 }
 
 const opusHz = 48_000;
-
-const codecs: Record<Extract<SpecifiedEncoding, CodecFormat['encoding']>, true> = { mp3: true, opus: true };
-const isCodec = (encoding: Encoding): encoding is CodecFormat['encoding'] => Object.hasOwn(codecs, encoding);
-const isCodecFormat = (format: AudioFormat): format is CodecFormat => isCodec(format.encoding);
-
-/** Browsers have codecs for streams only where the page came over HTTPS or from this machine. */
-export const decodesStreams = (encoding: Encoding): boolean =>
-  !isCodec(encoding) || typeof AudioDecoder === 'function';
 
 /** Of the samples that a decoder makes. */
 export const decodedRateHz = ({ encoding, sampleRateHz }: AudioFormat): number =>
@@ -133,10 +126,18 @@ const unpackOgg = (bytes: Uint8Array): Unpacked => {
   return { packets, endSample };
 };
 
+const codecs: Record<Codec, (bytes: Uint8Array) => Unpacked> = { mp3: unpackMpeg, opus: unpackOgg };
+const isCodec = (encoding: Encoding): encoding is Codec => Object.hasOwn(codecs, encoding);
+
+/** Browsers have codecs for streams only where the page came over HTTPS or from this machine. */
+export const decodesStreams = (encoding: Encoding): boolean =>
+  !isCodec(encoding) || typeof AudioDecoder === 'function';
+
 /** The browser's own codecs, packet by packet. */
 class StreamDecoder implements Decoder {
   readonly #decoder: AudioDecoder;
-  readonly #format: CodecFormat;
+  readonly #encoding: Codec;
+  readonly #rateHz: number;
   #packets = 0;
   /** Samples that were handed out. */
   #emitted = 0;
@@ -145,8 +146,9 @@ class StreamDecoder implements Decoder {
   #endSample: number | null = null;
   #error: Error | null = null;
 
-  constructor(format: CodecFormat, emit: (samples: Samples) => void) {
-    this.#format = format;
+  constructor(encoding: Codec, rateHz: number, emit: (samples: Samples) => void) {
+    this.#encoding = encoding;
+    this.#rateHz = rateHz;
     this.#decoder = new AudioDecoder({
       output: (data) => {
         const samples = new Float32Array(data.numberOfFrames);
@@ -162,7 +164,7 @@ class StreamDecoder implements Decoder {
   }
 
   push(bytes: Uint8Array): void {
-    const { endSample, packets } = this.#format.encoding === 'opus' ? unpackOgg(bytes) : unpackMpeg(bytes);
+    const { endSample, packets } = codecs[this.#encoding](bytes);
     this.#endSample ??= endSample;
     for (const packet of packets) this.#decode(packet);
   }
@@ -177,7 +179,7 @@ class StreamDecoder implements Decoder {
   }
 
   #decode(packet: Uint8Array): void {
-    const { encoding, sampleRateHz } = this.#format;
+    const encoding = this.#encoding;
     const index = this.#packets++;
     if (this.#error !== null) return;
     if (index === 0 && encoding === 'opus')
@@ -185,7 +187,7 @@ class StreamDecoder implements Decoder {
     if (index === 0)
       this.#decoder.configure({
         codec: encoding,
-        sampleRate: encoding === 'opus' ? opusHz : sampleRateHz,
+        sampleRate: this.#rateHz,
         numberOfChannels: 1,
         // The first packet of Opus describes the stream, the second has its tags.
         ...(encoding === 'opus' && { description: packet }),
@@ -214,13 +216,16 @@ export const openDecoder = (
   context: BaseAudioContext,
   emit: (samples: Samples) => void,
 ): Decoder => {
-  if (!isCodecFormat(format)) {
-    const decode = sampleDecoders[format.encoding as SampleEncoding];
+  const { encoding } = format;
+  if (!isCodec(encoding)) {
+    const decode = sampleDecoders[encoding as SampleEncoding];
     return {
       push: (bytes) => emit(decode(bytes)),
       finish: () => Promise.resolve(),
       close: () => undefined,
     };
   }
-  return decodesStreams(format.encoding) ? new StreamDecoder(format, emit) : fileDecoder(context, emit);
+  return decodesStreams(encoding)
+    ? new StreamDecoder(encoding, decodedRateHz(format), emit)
+    : fileDecoder(context, emit);
 };
