@@ -68,6 +68,15 @@ abstract class TurnClient extends SoakClient<DialectParts> {
     turn.answer?.end();
   }
 
+  /** @returns whether an error may end a turn. A turn that failed may have further errors, for what was written before the client knew */
+  protected allows(turn: Turn, isRefusal: boolean): boolean {
+    const { mayFail, mayRefuse, meter } = this.parts;
+    if (isRefusal ? !mayRefuse : !mayFail) return false;
+    if (isRefusal) meter.refusals++;
+    else if (!turn.isOver) meter.failures++;
+    return true;
+  }
+
   /** Until it is spoken and heard. @param cutMs broken off by then; `null`: it must end */
   protected async endTurn(turn: Turn, cutMs: number | null): Promise<void> {
     const isEnded = () => turn.isOver || !this.isConnected;
@@ -159,12 +168,11 @@ export class ElevenLabsClient extends TurnClient {
   }
 
   #onMessage(message: ElevenLabsMessage): void {
-    const { key, mayRefuse, meter } = this.parts;
+    const { key, meter } = this.parts;
     const { turn } = this;
     meter.frames++;
-    if (turn !== null && mayRefuse && message.error === 'system_busy') {
+    if (turn !== null && message.error !== undefined && this.allows(turn, message.error === 'system_busy')) {
       turn.isCut = turn.isOver = true;
-      meter.refusals++;
       return;
     }
     if (turn?.isOver !== false || message.contextId !== turn.reply.where || message.error !== undefined) {
@@ -274,13 +282,11 @@ export class WyomingClient extends TurnClient {
   #onEvent(event: WyomingEvent): void {
     // A late event of a connection that the client has left.
     if (!this.isConnected) return;
-    const { meter, mayRefuse } = this.parts;
     const { turn } = this;
-    meter.frames++;
-    if (mayRefuse && turn !== null && event.type === 'error' && event.data['text'] === unavailable) {
-      meter.refusals++;
+    this.parts.meter.frames++;
+    if (turn !== null && event.type === 'error' && this.allows(turn, event.data['text'] === unavailable))
       this.isConnected = false;
-    } else if (turn?.isOver !== false || !this.#take(turn, event))
+    else if (turn?.isOver !== false || !this.#take(turn, event))
       this.fault('frames', `unexpected: ${event.type} ${JSON.stringify(event.data)}`);
   }
 
