@@ -27,7 +27,7 @@ const words = (list: string): ReadonlySet<string> => new Set(list.split(' '));
 /** The sentence always goes on after these. */
 const inside = words(
   'mr mrs ms mx messrs dr prof st ste mt ft rev hon gen col capt lt sgt cmdr adm gov sen rep pres supt maj Sec asst attn ' +
-    'vs v cf viz approx ca est bros dept univ assn ave blvd rd al eg ie resp ' +
+    'vs v cf viz approx ca est bros dept bldg rm univ assn ave blvd rd al eg ie resp ' +
     'mme mlle herr fr hr nr bzw bspw z.b u.a d.h sra dra sig dott av',
 );
 /** May end a sentence: the next letter decides. */
@@ -39,7 +39,7 @@ const numbering = words('no nos p sec ch art op nr ext mar eq c');
 /** The same, and no other words: "the Jan. issue". Some only with a capital: "He sat. 5 came." */
 const sureNumbering = words(
   'pp vol vols fig figs tel jan feb apr jun jul aug sep sept oct nov dec mon tue tues Wed thu thur thurs fri Sat Sun ' +
-    'apt rm bldg rte rt fl ln ct pl pkwy hwy sq oz qt tbsp mo min max avg esp incl excl misc govt appt acct ref qty',
+    'apt rte rt fl ln ct pl pkwy hwy sq oz qt tbsp mo min max avg esp incl excl misc govt appt acct ref qty exp',
 );
 
 /** The same for other languages. They use the English ones too, because languages share many abbreviations. */

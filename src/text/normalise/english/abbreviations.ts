@@ -30,7 +30,7 @@ const plain = wordTable(`
   etc: et cetera; vs: versus; approx: approximately; Hwy: highway; Blvd: boulevard; aka: also known as;
   e.g: for example; i.e: that is; int'l: international; gov't: government; dep't: department; nat'l: national;
   PhD: P.H.D; WWI: World War one; WWII: World War two; TL;DR: T.L.D.R; A/C: A.C; YoY: year over year;
-  QoQ: quarter over quarter; y/o: years old
+  QoQ: quarter over quarter; y/o: years old; c/o: care of; acct: account
 `);
 
 /** May follow a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */

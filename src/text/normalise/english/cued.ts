@@ -42,7 +42,7 @@ const wordBefore = (tokens: Tokens, at: number): string | null => {
   if (token === undefined) return null;
   const { core, tail } = token;
   const { gap } = tokens.at(at);
-  const isAbbreviation = /^(?:no|ext|ref|apt|ste|rm|bldg|fig)$/i.test(core) && tail === '.';
+  const isAbbreviation = /^(?:no|ext|ref|apt|ste|rm|bldg|fig|acct)$/i.test(core) && tail === '.';
   if (
     (/[.!?,;]/.test(tail) && !isAbbreviation) ||
     (gap !== 'space' && !(gap === 'line' && tail.endsWith(':')))
@@ -109,6 +109,15 @@ const isMessaged = (tokens: Tokens, at: number): boolean =>
 const isSigned = (tokens: Tokens, at: number): boolean =>
   /^#\d{4,10}$/.test(tokens.at(at).core) && numbered.has(wordBefore(tokens, at) ?? '');
 
+/** Directly before so many digits, these have a number: "account 12345678". */
+const accounts = wordSet(
+  'account acct reference invoice ticket case policy serial tracking confirmation reservation booking badge',
+);
+const isAccount = (tokens: Tokens, at: number): boolean =>
+  /^\d{5,9}[1-9]$/.test(tokens.at(at).core) &&
+  accounts.has(wordBefore(tokens, at) ?? '') &&
+  isFollowed(tokens, at);
+
 /** "Flight UA 1549" */
 const isFlight = (tokens: Tokens, at: number): boolean =>
   /^[A-Z][A-Z\d]$/.test(tokens.previous(at)?.core ?? '') && wordBefore(tokens, at - 1) === 'flight';
@@ -119,7 +128,7 @@ const digitCode = (tokens: Tokens, at: number): Reading | null => {
   if (!/^\d{2,10}$|^\d{2,4}(?:-\d{2,4}){1,3}$/.test(core)) return null;
   const between = cueBefore(tokens, at, codeCues);
   if (between === null)
-    return [hasCueAfter, isTyped, isMessaged, isFlight].some((isCode) => isCode(tokens, at))
+    return [hasCueAfter, isTyped, isMessaged, isAccount, isFlight].some((isCode) => isCode(tokens, at))
       ? say(digitGroups(core.split('-')))
       : null;
   const groups = groupsAt(tokens, at);

@@ -278,8 +278,22 @@ const sureDate = / (?:on|due|dated)$|^due (?:by|before)$|^week of$/;
 const eventIs =
   /^(?:meeting|appointment|appt|deadline|party|wedding|birthday|flight|event|exam|interview) (?:is|was)$/;
 
+/** The most dates of a list that are looked at: each looks at those before it. */
+const listedMax = 6;
+const joinsDates = /^(?:and|or|not|&|then)$/;
+
+/** "on 5/1, 5/15 & 6/1", "on 3/17, not 3/18": one of a list that begins with a date. */
+const isListed = (tokens: Tokens, at: number, left: number): boolean => {
+  const before = joinsDates.test(tokens.at(at - 1).core) ? at - 2 : at - 1;
+  const ends =
+    tokens.at(at).tail !== '' || /^(?:and|or|not|&|then|at|from)$/.test(tokens.next(at)?.core ?? '');
+  if (left === 0 || before < 0 || !ends) return false;
+  const isJoined = before < at - 1 ? /^,?$/ : /^,$/;
+  return isJoined.test(tokens.at(before).tail) && strokeDate(tokens, before, left - 1) !== null;
+};
+
 /** "on 1/5": without a year only the word before distinguishes a date from a fraction. */
-const strokeDate = (tokens: Tokens, at: number): string | null => {
+const strokeDate = (tokens: Tokens, at: number, left = listedMax): string | null => {
   const { month = '', day = '' } =
     /^(?<month>\d{1,2})\/(?<day>\d{1,2})$/.exec(tokens.at(at).core)?.groups ?? {};
   // "Friday 3/1", "Fri., 3/1"
@@ -299,16 +313,28 @@ const strokeDate = (tokens: Tokens, at: number): string | null => {
       !/^\d/.test(tokens.next(at + 1)?.core ?? '')) ||
     (day === '1' && /^(?:by|before|until|till|since|starting)$/.test(before)) ||
     (eventIs.test(cue) && (isLate || (tokens.next(at)?.core ?? 'at') === 'at')) ||
-    (isLate && (dateCues.has(before) || /^\d+\/\d+ to$/.test(cue)));
+    (isLate && (dateCues.has(before) || /^\d+\/\d+ to$/.test(cue))) ||
+    (month !== '' && at > 0 && isListed(tokens, at, left));
   if (month === '' || !isSure) return null;
   return isMonth(month) && isDay(day) ? `${monthNames[Number(month) - 1]!} ${ordinal(day)}` : null;
 };
 
-/** 2024/25: a season, a school year. */
+/** "exp 09/28", "Exp: 09/28": the month and year that a card or a medicine has. */
+const expiry = (tokens: Tokens, at: number): Reading | null => {
+  const { core } = tokens.at(at);
+  const next = /^exp$/i.test(core) && /^[.:]?$/.test(tokens.at(at).tail) ? tokens.following(at)?.core : '';
+  const { month = '', year = '' } = /^(?<month>[01]\d)\/(?<year>[2-4]\d)$/.exec(next ?? '')?.groups ?? {};
+  if (!isMonth(month)) return null;
+  const date = `${monthNames[Number(month) - 1]!} ${fullYear(year)}`;
+  return { parts: [{ core: core === 'exp' ? 'expires' : 'Expires', tail: '' }, { core: date }] };
+};
+
+/** 2024/25, '24-'25: a season, a school year. */
 const seasonOf = (text: string): string | null => {
-  const { from, to } = /^(?<from>(?:19|20)\d\d)\/(?<to>\d\d)$/.exec(text)?.groups ?? {};
-  return from !== undefined && to !== undefined && (Number(from.slice(2)) + 1) % 100 === Number(to)
-    ? `${yearWords(from)} ${to.startsWith('0') ? `oh ${cardinal(to)}` : cardinal(to)}`
+  const { from, to } =
+    /^(?<from>(?:19|20)\d\d(?=\/)|\d\d(?=[-–]['’]))(?:\/|[-–]['’])(?<to>\d\d)$/.exec(text)?.groups ?? {};
+  return from !== undefined && to !== undefined && (Number(from.slice(-2)) + 1) % 100 === Number(to)
+    ? `${from.length === 4 ? yearWords(from) : from.startsWith('0') ? `oh ${cardinal(from)}` : cardinal(from)} ${to.startsWith('0') ? `oh ${cardinal(to)}` : cardinal(to)}`
     : null;
 };
 
@@ -339,8 +365,10 @@ export const dates: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
   const joined = hyphenatedDate(core) ?? quarterOf(core);
   if (joined !== null) return say(joined);
-  if (/^[A-Za-z]/.test(core)) return monthFirst(tokens, at);
+  if (/^[A-Za-z]/.test(core)) return expiry(tokens, at) ?? monthFirst(tokens, at);
   if (!/^\d/.test(core)) return null;
   if (core === '9/11') return say('nine eleven');
-  return dayFirst(tokens, at) ?? sayIf(numericDate(core) ?? strokeDate(tokens, at) ?? seasonOf(core));
+  const season = seasonOf(core);
+  if (season !== null) return { parts: [{ core: season, lead: tokens.at(at).lead.replace(/['’‘]$/, '') }] };
+  return dayFirst(tokens, at) ?? sayIf(numericDate(core) ?? strokeDate(tokens, at));
 };

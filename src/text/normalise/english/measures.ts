@@ -265,9 +265,13 @@ export const measures: Rule = (tokens, at) => {
   if (!/\d|[½¼¾⅐-⅞]/.test(token.core)) return null;
   const compoundReading = compoundOf(token);
   if (compoundReading !== null) return compoundReading;
-  // "1h 30m": minutes after hours, not meters.
-  if (/^\d{1,2}m$/.test(token.core) && /^\d{1,3}h$/.test(tokens.previous(at)?.core ?? ''))
-    return say(counted(token.core.slice(0, -1), 'minute'));
+  // "~1h 30m", "5m 30s": minutes beside hours or seconds, not meters.
+  const isTime =
+    /^~?\d{1,3}(?:h|hrs?)$/.test(tokens.previous(at)?.core ?? '') ||
+    /^\d{1,2}s$/.test(tokens.next(at)?.core ?? '');
+  const [, about, minutes = ''] = /^(~)?(\d{1,2})m$/.exec(token.core) ?? [];
+  if (isTime && minutes !== '')
+    return say(`${about === undefined ? '' : 'about '}${counted(minutes, 'minute')}`);
   // "221B Baker Street", "Model 3B Plus": part of a name.
   if (/\d[BM]$/.test(token.core) && /^\p{Lu}/u.test(tokens.next(at)?.core ?? '')) return null;
   const attached = measureOf(token.core, isAttributive(tokens, at, at));

@@ -367,7 +367,7 @@ const isSized = (tokens: Tokens, at: number, next: string): boolean =>
   isAttributive(tokens, at, at) ||
   (/^an?$/i.test(tokens.previous(at)?.core ?? '') && /^\p{Ll}{3,}$/u.test(next));
 
-/** `5' 10"`, `6' tall`, `10'x12'`. */
+/** `5' 10"`, `6' tall`, `10'x12'`, `10' x 12'`. */
 const feet = (tokens: Tokens, at: number): Reading | null => {
   const { core, lead, tail } = tokens.at(at);
   const [, width, length] = /^(\d{1,3})['′][x×](\d{1,3})$/.exec(core) ?? [];
@@ -375,6 +375,11 @@ const feet = (tokens: Tokens, at: number): Reading | null => {
     return { parts: [{ core: `${cardinal(width)} by ${cardinal(length)} feet`, tail: tail.slice(1) }] };
   if (!/^\d{1,3}$/.test(core) || !/^['’′]$/.test(tail) || /['‘]/.test(lead)) return null;
   const next = tokens.following(at);
+  const other = /^[x×]$/.test(next?.core ?? '') ? tokens.following(at + 1) : undefined;
+  if (other !== undefined && /^\d{1,3}$/.test(other.core) && /^['’′]/.test(other.tail)) {
+    const last = { core: `${cardinal(other.core)} feet`, tail: other.tail.slice(1) };
+    return { parts: [{ core: cardinal(core), tail: '' }, { core: 'by' }, last] };
+  }
   const isPair = next !== undefined && /^\d{1,2}$/.test(next.core) && isInch(tokens, at + 1);
   if (!isPair && !(sizes.has(next?.core ?? '') || /^(?:away|above|below)$/.test(next?.core ?? '')))
     return null;
