@@ -25,8 +25,8 @@ export const markup: readonly SaidRow[] = [
   ['en', 'price* without tax', 'price without tax'],
   ['en', '5 * 3 is fifteen', '5 * 3 is fifteen', 'five * three is fifteen'],
   ['en', 'a*b plus c*d', 'a * b plus c * d'],
-  ['en', 'Press the * key.', 'Press the * key'],
-  ['en', 'Press # to end.', 'Press # to end'],
+  ['en', 'Press the * key.', 'Press the * key', 'Press the star key'],
+  ['en', 'Press # to end.', 'Press # to end', 'Press pound to end'],
   ['en', '~/docs is a folder', '~ / docs is a folder'],
   ['en', 'It takes ~5 days.', 'It takes about 5 days', 'It takes about five days'],
   ['en', 'a | b', 'a bar b'],
@@ -58,7 +58,12 @@ export const markup: readonly SaidRow[] = [
   ['en', 'Open Settings > General > **About**.', 'Open Settings, General, About'],
   ['en', 'from A -> B or A => B', 'from eigh to B or eigh to B'],
   ['de', 'A -> B', 'A bis B'],
-  ['en', 'a !== b, a == b, a <= b', 'a is not b, a = b, a at most b'],
+  [
+    'en',
+    'a !== b, a == b, a <= b',
+    'a is not b, a = b, a at most b',
+    'a is not b, a equals b, a is at most b',
+  ],
   ['en', 'the item(s) and box(es) of f(s)', 'the items and boxes of f, s'],
 ];
 
