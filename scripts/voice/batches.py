@@ -161,12 +161,12 @@ def collate(examples: list[Example], statistics: Statistics) -> Batch:
     return Batch(*(torch.from_numpy(array) for array in (*phone_arrays, *frame_arrays)))
 
 
-def length_groups(examples: list[Example], rng: random.Random) -> list[list[Example]]:
+def length_groups(examples: list[Example], rng: random.Random, frames: int = BATCH_FRAMES) -> list[list[Example]]:
     """Examples of nearly equal length together (padding costs as much as speech), in random order."""
     keyed = [(len(example.rows) // FRAME_ROWS + rng.random() * LENGTH_JITTER_FRAMES, place) for place, example in enumerate(examples)]
     groups: list[list[Example]] = [[]]
     for _, place in sorted(keyed):
-        if groups[-1] and (len(groups[-1]) + 1) * len(examples[place].rows) // FRAME_ROWS > BATCH_FRAMES:
+        if groups[-1] and (len(groups[-1]) + 1) * len(examples[place].rows) // FRAME_ROWS > frames:
             groups.append([])
         groups[-1].append(examples[place])
     rng.shuffle(groups)

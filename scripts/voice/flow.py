@@ -3,7 +3,9 @@
 A net with the least error gives the mean of all that could be said. A flow learns the distribution instead: it moves noise to what is
 said, along straight lines, in a few steps (conditional flow matching). One flow draws F0 and voicing of each frame, a second one the
 envelopes, which know F0. An envelope is drawn for each frame, and rows lie between two: what is quicker is jitter of the analysis, and to
-draw that costs more than to leave it (README.md, "Envelopes that are drawn"). Phones are features (sounds.py), so languages share them; a person and a language are embeddings.
+draw that costs more than to leave it (README.md, "Envelopes that are drawn"). It is drawn as cepstra, each of deviation 1: among bands, the
+fine structure would be lost in the noise until the last step. Phones are features (sounds.py), so languages share them; a person and a
+language are embeddings.
 
 Tensors are [batch, time, channels]. All fields are finite, and noise belongs to a frame: so a window gives what the whole gives.
 """
@@ -11,6 +13,7 @@ Tensors are [batch, time, channels]. All fields are finite, and noise belongs to
 import math
 from dataclasses import dataclass
 
+import scipy.fft
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +22,11 @@ from model import BANDS, LEAST_LOG_SPREAD, MOST_LOG_SPREAD, PITCH_VALUES, PLACES
 from sounds import FEATURES
 
 FRAME_PITCH = FRAME_ROWS * PITCH_VALUES
+CEPSTRA = 56  # of an envelope, that are drawn: finer structure is not heard
+TEMPERATURE = 0.5  # of their noise: without guidance it would flatten them
+# How much a draw keeps to its condition: coarse structure would get too wide with as much as fine structure needs.
+GUIDANCE_LOW, GUIDANCE_HIGH = 1.5, 2.2
+LAST_LOW, FIRST_HIGH = 3, 15  # cepstra
 COLOURS = 6  # of a recording: level and long-term spectrum
 FLAGS = 3  # stress, first phone of a word, end of a sentence
 
@@ -34,7 +42,8 @@ ENVELOPE_WIDTH, ENVELOPE_KERNEL, ENVELOPE_DILATIONS = 256, 3, (1, 1, 2, 1)  # ±
 PITCH_TRUNK_DILATIONS = (1, 2, 4)  # ±14 frames
 PITCH_WIDTH, PITCH_KERNEL, PITCH_DILATIONS = 96, 5, (1, 2)  # ±6 frames for each step
 TIME_VALUES, MOMENT = 32, 128
-ENCODER_DROPOUT, FRAME_DROPOUT = 0.15, 0.05
+ENCODER_DROPOUT, FRAME_DROPOUT = 0.15, 0.1
+UNCONDITIONAL_SHARE = 0.1  # of the examples: their draws know no condition
 DEVIATION_OF_DISTANCE = 1.4  # of a Laplace distribution, whose mean distance is 1
 LEAST_DISTANCE, MOST_DISTANCE = -4.0, 0.5  # ln
 
@@ -104,12 +113,39 @@ class Velocity(nn.Module):
         power = 1 - 2 * place + 2 * place * place
         return (2 * place - 1) / power * values + self.leave(self.norm(state)).float() / torch.sqrt(power)
 
-    def draw(self, noise: Tensor, condition: Tensor, person: Tensor, mask: Tensor, steps: int) -> Tensor:
+    def draw(self, noise: Tensor, condition: Tensor, person: Tensor, mask: Tensor, steps: int, guidance: Tensor | None = None) -> Tensor:
+        """`guidance` [values]: 1 keeps to what was learnt; above it, the draw goes further away from one without a condition."""
         values = noise
         for step in range(steps):
             time = torch.full((len(noise),), step / steps)
-            values = values + self(values, time, condition, person, mask) / steps
+            velocity = self(values, time, condition, person, mask)
+            if guidance is not None:
+                without = self(values, time, torch.zeros_like(condition), person, mask)
+                velocity = without + guidance * (velocity - without)
+            values = values + velocity / steps
         return values
+
+
+def guidance_of_cepstra() -> Tensor:
+    """[CEPSTRA]"""
+    share = torch.clamp((torch.arange(CEPSTRA) - LAST_LOW) / (FIRST_HIGH - LAST_LOW), 0, 1)
+    return GUIDANCE_LOW + share * (GUIDANCE_HIGH - GUIDANCE_LOW)
+
+
+class Cepstra(nn.Module):
+    """Standardised bands to cepstra of deviation 1, and back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        waves = scipy.fft.dct(torch.eye(BANDS).numpy(), axis=1, norm="ortho")[:, :CEPSTRA]
+        self.register_buffer("waves", torch.from_numpy(waves.copy()), persistent=False)
+        self.register_buffer("deviation", torch.ones(CEPSTRA))
+
+    def forward(self, bands: Tensor) -> Tensor:
+        return bands @ self.waves / self.deviation
+
+    def bands(self, cepstra: Tensor) -> Tensor:
+        return (cepstra * self.deviation) @ self.waves.T
 
 
 def rows_between(frames: Tensor) -> Tensor:
@@ -183,7 +219,8 @@ class PeopleModel(nn.Module):
         self.envelope_trunk = stack(HIDDEN, TRUNK_KERNEL, TRUNK_DILATIONS, FRAME_DROPOUT, PERSON)
         self.envelope_norm = nn.LayerNorm(HIDDEN)
         self.envelope_usual = nn.Linear(HIDDEN, 2 * BANDS)
-        self.envelope = Velocity(BANDS, ENVELOPE_WIDTH, ENVELOPE_KERNEL, ENVELOPE_DILATIONS)
+        self.cepstra = Cepstra()
+        self.envelope = Velocity(CEPSTRA, ENVELOPE_WIDTH, ENVELOPE_KERNEL, ENVELOPE_DILATIONS)
 
     def encode(self, said: Said) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden states [B, L, H], mean and ln deviation of ln duration."""
@@ -218,3 +255,10 @@ class PeopleModel(nn.Module):
             values = block(values, said.mask, person)
         condition = self.envelope_norm(values)
         return condition, usual(self.envelope_usual(condition))
+
+    def draw_envelopes(self, said: Said, hidden: Tensor, pitch: Tensor, steps: int, temperature: float = TEMPERATURE) -> Tensor:
+        """Standardised bands [B, T, 80]."""
+        condition, _ = self.envelope_condition(said, hidden, pitch)
+        noise = temperature * torch.randn(*condition.shape[:2], CEPSTRA)
+        drawn = self.envelope.draw(noise, condition, self.person(said.person), said.mask, steps, guidance_of_cepstra())
+        return self.cepstra.bands(drawn)

@@ -13,7 +13,7 @@ from torch import Tensor
 from analysis import band_centres_hz
 from batches import LOG_F0, VOICING, Statistics, bend, cut_pauses, frame_positions, length_groups
 from dataset import FRAME_ROWS, Example, read_examples, set_styles, style_statistics, usual_durations
-from flow import COLOURS, FLAGS, FRAME_PITCH, LANGUAGES, SYMBOLS_MAX, Said
+from flow import COLOURS, FLAGS, FRAME_PITCH, LANGUAGES, SYMBOLS_MAX, Cepstra, Said
 from model import BANDS, PITCH_VALUES, PLACES, POSITIONS
 from people import PEOPLE, folder_of
 from phonemes import PAUSE, PHONE, STRESS, TERMINAL, WORD_START, phone_set
@@ -24,12 +24,12 @@ FIRST_PERSON = "en-f"  # whose recordings are in work/ itself
 IDS = (FIRST_PERSON, *PEOPLE)  # in the order of the embeddings: append only
 LOG_F0_MEAN, LOG_F0_DEVIATION = 5.0, 0.35
 LONGEST_FRAMES = 1100
+BATCH_FRAMES = 1800
 PIECE_FRAMES = 700  # longer recordings are cut at pauses
 SHORTEST_FRAMES = 40
 BENT_SHARE, CUT_PAUSE_SHARE = 0.25, 0.5
 COLOURLESS_SHARE = 0.3  # of the batches: a voice's usual colour is 0
-DULL_SHARE = 0.1  # of the examples: without what is above HIGHEST_DULL_HZ, so that such a person can be completed
-HIGHEST_DULL_HZ = 7600
+SMOOTH_ROWS = 5  # 25 ms: what is quicker in a voiced row is jitter of the analysis
 
 Floats = NDArray[np.float32]
 
@@ -57,7 +57,6 @@ class FlowBatch:
     pitch: Tensor  # [B, T, 4], standardised
     frames: Tensor  # [B, T, 80], standardised
     known: Tensor  # [B, 1, 80]: 1 where the recording has the band
-    heard: Tensor  # [B, 1, 80]: 1 where the net may see it
 
 
 def pieces(example: Example) -> list[Example]:
@@ -93,6 +92,16 @@ def spoken_symbol(name: str, is_english: bool) -> str:
     return ENGLISH.get(name, name) if is_english else name
 
 
+def frame_envelopes(rows: Floats) -> Floats:
+    """[2T, 82] standardised -> [T, 80]: voiced rows smoothed by a Hann window, then the mean of each frame's two."""
+    bands, reach = rows[:, PITCH_VALUES:], SMOOTH_ROWS // 2
+    window = np.hanning(SMOOTH_ROWS + 2)[1:-1].astype(np.float32)
+    padded = np.pad(bands, ((reach, reach), (0, 0)), mode="edge")
+    smooth = sum(weight * padded[at : at + len(bands)] for at, weight in enumerate(window / window.sum()))
+    steady = np.where(rows[:, VOICING, None] > 0, smooth, bands)
+    return steady.reshape(-1, FRAME_ROWS, BANDS).mean(1)
+
+
 def band_mask(highest_hz: float) -> Floats:
     """[80]"""
     return (band_centres_hz() <= highest_hz).astype(np.float32)
@@ -118,6 +127,7 @@ class Data:
         self.symbols: dict[str, int] = {}
         self.people: list[Person] = []
         self.mean = self.deviation = np.zeros(0, np.float32)
+        self.cepstra = torch.ones(0)  # deviations
         for id in ids:
             self.people.append(self.read(id, work if id == FIRST_PERSON else folder_of(PEOPLE[id], work)))
         self.colours = {person.number: colour_basis(person) for person in self.people}
@@ -141,6 +151,8 @@ class Data:
             self.mean, self.deviation = rows.mean(0), rows.std(0) + 1e-3
             self.mean[LOG_F0], self.deviation[LOG_F0] = LOG_F0_MEAN, LOG_F0_DEVIATION
             self.mean[VOICING], self.deviation[VOICING] = 0.5, 0.5
+            frames = [frame_envelopes((one.rows.astype(np.float32) - self.mean) / self.deviation) for one in training]
+            self.cepstra = Cepstra()(torch.from_numpy(np.concatenate(frames))).std(0)
         phones = phone_set(work)
         person = PEOPLE.get(id)
         is_english = person is None or person.language is None
@@ -171,14 +183,13 @@ class Data:
         """Without end; an epoch has all examples."""
         everything = [one for person in self.people for one in person.training]
         while True:
-            for group in length_groups(everything, rng):
+            for group in length_groups(everything, rng, BATCH_FRAMES):
                 colours = [self.colour(one) for one in group]
                 if rng.random() < COLOURLESS_SHARE:
                     colours = [np.zeros(COLOURS, np.float32)] * len(group)
-                dull = [rng.random() < DULL_SHARE for _ in group]
-                yield self.collate([self.varied(one, rng) for one in group], colours, dull)
+                yield self.collate([self.varied(one, rng) for one in group], colours)
 
-    def collate(self, examples: list[Example], colours: list[Floats] | None = None, dull: list[bool] | None = None) -> FlowBatch:
+    def collate(self, examples: list[Example], colours: list[Floats] | None = None) -> FlowBatch:
         count = len(examples)
         phones = max(example.ids.shape[1] for example in examples)
         frames = max(int(example.durations.sum()) for example in examples)
@@ -195,7 +206,6 @@ class Data:
         pitch = np.zeros((count, frames, FRAME_PITCH), np.float32)
         values = np.zeros((count, frames, BANDS), np.float32)
         known = np.zeros((count, 1, BANDS), np.float32)
-        heard = np.zeros((count, 1, BANDS), np.float32)
         for row, example in enumerate(examples):
             person = self.persons[example.speaker]
             length, duration = example.ids.shape[1], int(example.durations.sum())
@@ -207,12 +217,11 @@ class Data:
             index[row, :duration], position[row, :duration] = frame_positions(example.durations)
             rows = (example.rows.astype(np.float32) - self.mean) / self.deviation
             pitch[row, :duration] = rows[:, :PITCH_VALUES].reshape(duration, -1)
-            values[row, :duration] = rows[:, PITCH_VALUES:].reshape(duration, FRAME_ROWS, BANDS).mean(1)
+            values[row, :duration] = frame_envelopes(rows)
             known[row, 0] = band_mask(person.highest_hz)
-            heard[row, 0] = band_mask(HIGHEST_DULL_HZ if dull and dull[row] else person.highest_hz)
         numbers = np.array([example.speaker for example in examples])
         languages = np.array([self.persons[number].language for number in numbers])
         colour = np.stack(colours) if colours else np.zeros((count, COLOURS), np.float32)
         said = Said(*(torch.from_numpy(value) for value in (
             sounds, symbols, flags, place, style, phone_mask, index, position, mask, numbers, languages, colour)))  # fmt: skip
-        return FlowBatch(said, *(torch.from_numpy(value) for value in (log_durations, pitch, values, known, heard)))
+        return FlowBatch(said, *(torch.from_numpy(value) for value in (log_durations, pitch, values, known)))

@@ -24,7 +24,7 @@ from batches import LOG_F0, VOICING, frame_positions
 from dataset import Example
 from engine import MODEL
 from fine import sharpened
-from flow import PeopleModel, rows_between
+from flow import TEMPERATURE, PeopleModel, rows_between
 from flow_data import FIRST_PERSON, Data
 from model import PITCH_VALUES
 from recordings import SAMPLE_RATE, WORK
@@ -86,13 +86,13 @@ class Flow:
         torch.manual_seed(SEED)
         with torch.no_grad():
             hidden, _, _ = model.encode(batch.said)
-            condition, usual = model.envelope_condition(batch.said, hidden, batch.pitch)
-            frames = usual.mean
             if steps > 0:
-                noise = temperature * torch.randn_like(frames)
-                frames = usual.absolute(model.envelope.draw(noise, condition, model.person(batch.said.person), batch.said.mask, steps))
+                frames = model.draw_envelopes(batch.said, hidden, batch.pitch, steps, temperature)
+            else:
+                frames = model.envelope_condition(batch.said, hidden, batch.pitch)[1].mean
             rows = rows_between(frames)[0].numpy()
-        return rows * self.data.deviation[PITCH_VALUES:] + self.data.mean[PITCH_VALUES:]
+        bands = rows * self.data.deviation[PITCH_VALUES:] + self.data.mean[PITCH_VALUES:]
+        return sharpened(example.rows[:, VOICING].astype(np.float32), bands)
 
 
 def write_kind(folder: Path, kind: str, data: Data, examples: list[Example]) -> None:
@@ -107,7 +107,7 @@ def write_kind(folder: Path, kind: str, data: Data, examples: list[Example]) -> 
         envelopes = Committed()
     else:
         flow = Flow(name, data)
-        steps, temperature = int(options[0]), float(options[1]) if len(options) > 1 else 1.0
+        steps, temperature = int(options[0]), float(options[1]) if len(options) > 1 else TEMPERATURE
         envelopes = lambda one: flow(one, steps, temperature)  # noqa: E731
     for example in examples:
         if name == "recording":
